@@ -36,6 +36,16 @@ class EarlyStoppingTest(runs.RunTest):
             self.assertRegex(more, r"(?m)^ended early at step 10 ")
             self.assertEqual(len(self.ends(exp_dir)), 3)
 
+    def test_a_run_that_has_ended_early_is_not_unfinished(self):
+        fields = [*VALIDATE, *STILL, *PATIENCE]
+        self.trainer("tiny.yaml", "exp_name=early", *fields)
+        self.assertNotIn("unfinished", self.trainer("tiny.yaml", "exp_name=early", *fields).stdout)
+        run = "runs/early/run_0"
+        self.assertIn("the run is at its end, step 8: nothing is trained with what ++ sets",
+                      self.trainer("tiny.yaml", f"exp_dir={run}", *fields, "++training.seed=7").stdout)
+        self.assertIn("was 0, now 7", self.trainer("tiny.yaml", f"exp_dir={run}", *fields, "++training.seed=7",
+                                                   "early_stopping.patience=4").stdout)
+
     def test_a_threshold(self):
         told = self.trainer("tiny.yaml", "exp_dir=run", *VALIDATE, "early_stopping={metric: perplexity, threshold: 1e9}")
         self.assertRegex(told.stdout, r"(?m)^ended early at step 2 ")

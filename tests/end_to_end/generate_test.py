@@ -131,6 +131,7 @@ class GenerateTest(runs.RunTest):
             rows = [json.loads(line) for line in told.stdout.splitlines()]
             self.assertEqual(["error" in row for row in rows], [False, True, False, True])
             self.assertIn("nothing is written for 2 of 4, prompts 2, 4", told.stderr)
+            self.assertNotIn("error: ", told.stderr)  # the warning has said why
         self.generate(asked, "max_new_tokens=3", "--output=texts.jsonl", code=1)
         self.assertEqual((self.folder / "texts.jsonl").read_text(), told.stdout)
 

@@ -262,6 +262,7 @@ class PredictTest(runs.RunTest):
         for ranks in RANKS.values():
             told = self.trainer(*command, *ranks, code=1).stderr
             self.assertIn("1 of 4 rows say why there is no prediction: more than predict.max_marked (0.1) allows", told)
+            self.assertNotIn("error: ", told)  # the warning has said why
             self.assertEqual(len((self.folder / "out").read_text().splitlines()), 4)
             (self.folder / "out").unlink()
             told = self.trainer(*command, "predict.max_marked=0.25", *ranks).stderr

@@ -34,6 +34,11 @@ def processes_below(pid):
     return below + [each for child in below for each in processes_below(child)]
 
 
+def who_meets_others(agent):
+    """The process of a launch that it has started first, before its ranks."""
+    return next(pid for pid in processes_below(agent) if os.getpgid(pid) == pid)
+
+
 class OwnLauncherTest(LauncherTest):
 
     def start_agent(self, *arguments, env=None):
@@ -208,6 +213,20 @@ class OneNodeTest(OwnLauncherTest):
             self.assertLess(time.monotonic(), deadline, "they still live")
             time.sleep(0.05)
 
+    def test_a_launch_whose_own_process_dies_says_so_and_saves(self):
+        process = self.start_agent("--nproc-per-node=2", "tiny.yaml", "exp_dir=run", "training.max_steps=100000",
+                                   "checkpoint.save_every_n_steps=null")
+        output = self.read_until(process, "step 7/")
+        os.kill(who_meets_others(process.pid), signal.SIGKILL)
+        output += self.finish(process, code=1)[0]
+        cause = "its process that serves the ranks' store and meets the other nodes was killed by signal 9 (Killed)"
+        self.assertIn(f"error: this launch is cut off: {cause}", " ".join(output.split()))
+        self.assertRegex(output, r"(?m)^stopped at step \d+ .*: this launch is cut off: its process")
+        self.assertEqual(output.count("next: "), 1, output)
+        end, = self.ends("run")
+        self.assertIn(cause, end["error"])
+        self.assertEqual((end["exit_code"], end["saved"]), (1, True))
+
     def test_two_launches_of_one_host_do_not_meet(self):
         self.finish(*(self.start_agent("--nproc-per-node=2", "tiny.yaml", f"exp_dir={name}") for name in "ab"))
         self.assertEqual(self.losses("a"), self.losses("b"))
@@ -380,6 +399,18 @@ class TwoNodesTest(OwnLauncherTest):
         self.read_until(first, "resumed ")
         first.send_signal(signal.SIGTERM)
         self.finish(first, second, code=128 + signal.SIGTERM)
+
+    def test_a_node_whose_own_process_dies_is_a_lost_node_and_no_signal(self):
+        first, second = (self.start_node(node, *self.static(node), "tiny.yaml", "exp_dir=run",
+                                         "training.max_steps=100000") for node in (0, 1))
+        output = self.read_until(first, "step 5/")
+        os.kill(who_meets_others(second.pid), signal.SIGKILL)
+        outputs = self.finish(first, second, code=1)
+        self.assertIn("error: node 1 (host-1) gave no sign of life for 3 s", " ".join((output + outputs[0]).split()))
+        self.assertIn("its process that meets the other nodes was killed by signal 9", " ".join(outputs[1].split()))
+        end, = self.ends("run")
+        self.assertEqual((end["exit_code"], end["saved"]), (1, True))
+        self.assertNotIn("signal", end)
 
     def test_a_signal_to_one_node_saves_and_ends_the_run_on_both(self):
         agents = [self.start_node(node, *self.static(node), "tiny.yaml", "exp_dir=run", "training.max_steps=100000",

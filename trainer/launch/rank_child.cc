@@ -52,15 +52,21 @@ void set_up_variables(const RankChild& child) {
   share_threads(child.threads);
 }
 
+// Never empty: an exit code without a message would be one that `rank_main` has returned.
+std::string text_of(const std::exception& error) {
+  const std::string text = error.what();
+  return text.empty() ? "an exception without a message" : text;
+}
+
 RankOutcome run_guarded(RankChild& child, const RankMain& rank_main) {
   try {
     set_up_streams(child);
     set_up_variables(child);
     return rank_main(child.environment);
   } catch (const UserError& error) {
-    return {kUsersMistake, error.what()};
+    return {kUsersMistake, text_of(error)};
   } catch (const std::exception& error) {
-    return {kFailure, error.what()};
+    return {kFailure, text_of(error)};
   } catch (...) {
     return {kFailure, "an exception that is no std::exception"};
   }

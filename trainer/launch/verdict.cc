@@ -15,7 +15,7 @@ namespace phalanx {
 namespace {
 
 // From the best cause of a failed run to none.
-enum class Kind { own_failure, stopped, met_peers_end, told_to_end, success };
+enum class Kind { own_failure, returned_code, stopped, met_peers_end, told_to_end, success };
 
 // A rank that was killed after it had reported a failure died of that failure.
 bool was_killed(const RankEnd& end) {
@@ -25,8 +25,8 @@ bool was_killed(const RankEnd& end) {
 Kind kind_of_report(const RankOutcome& outcome) {
   if (outcome.exit_code == 0) return Kind::success;
   if (outcome.caused_by_peer) return Kind::met_peers_end;
-  const bool by_signal = outcome.exit_code > kSignalBase && outcome.message.empty();
-  return by_signal ? Kind::stopped : Kind::own_failure;
+  if (!outcome.message.empty()) return Kind::own_failure;
+  return outcome.exit_code > kSignalBase ? Kind::stopped : Kind::returned_code;
 }
 
 Kind kind_of(const RankEnd& end) {
@@ -64,7 +64,7 @@ RankOutcome outcome_of(const RankEnd& end, int64_t rank, const std::string& host
   if (was_killed(end)) return outcome_of_killed(rank, WTERMSIG(end.status), host);
   if (!end.report) return outcome_of_silent(rank, WEXITSTATUS(end.status));
   RankOutcome outcome = end.report->outcome;
-  if (outcome.message.empty()) return outcome_of_silent(rank, outcome.exit_code);
+  if (outcome.message.empty()) return outcome;  // what it has printed says why
   outcome.message = said_by(rank, outcome.message);
   if (!outcome.rank) outcome.rank = rank;
   return outcome;
@@ -84,8 +84,8 @@ bool ended_by_signal(const RankEnd& end) {
 
 // What a rank said of its own failure; nullptr where it said nothing, or did not fail by itself.
 const RankOutcome* own_words(const RankEnd& end) {
-  if (kind_of(end) != Kind::own_failure || was_killed(end) || !end.report) return nullptr;
-  return end.report->outcome.message.empty() ? nullptr : &end.report->outcome;
+  const bool has_reported = end.report && !was_killed(end);
+  return has_reported && kind_of(end) == Kind::own_failure ? &end.report->outcome : nullptr;
 }
 
 // A mistake that every rank finds, such as a wrong path, is nobody's in particular.

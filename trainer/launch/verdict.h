@@ -34,9 +34,10 @@ bool ended_as_told(const std::vector<RankEnd>& ends);
 std::optional<size_t> cause_of(const std::vector<RankEnd>& ends);
 
 /// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end that a rank
-/// brought about by itself (it reported so, was killed, or left without a report); else a signal
-/// that asked for it, with no message; else the earliest of those who met another one's end. The
-/// ends are those of ranks `first_rank` on, on the host of this name.
+/// brought about by itself (it reported so, was killed, or left without a report); else an exit
+/// code that its main function returned, or a signal that asked for the end, both with no message;
+/// else the earliest of those who met another one's end. The ends are those of ranks `first_rank`
+/// on, on the host of this name.
 RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank, const std::string& host);
 
 }  // namespace phalanx

@@ -56,6 +56,12 @@ uint64_t bytes_of(const Attachments& attachments) {
   return bytes;
 }
 
+// Stopped before its first step: it begins anew as it has begun now.
+bool is_untouched(const TrainerBase& trainer) {
+  const State& state = trainer.state();
+  return state.step == 0 && state.samples == 0 && !trainer.finished();
+}
+
 std::string name_of_save(int64_t step) { return fmt::format("saving step {}", step); }
 
 }  // namespace
@@ -279,6 +285,11 @@ void CheckpointMixinBase::save_last(TrainerBase& trainer) {
     }
   }
   if (saved_ == place_of(trainer.state())) return;
+  if (!saved_ && is_untouched(trainer)) {
+    if (!trainer.ranks().is_first()) return;
+    return Console::standard().line(
+        "checkpoint: none is saved, as no step was trained: the next start begins anew");
+  }
   save(trainer);
   if (saved_ != place_of(trainer.state())) fail_at_end(trainer);
 }

@@ -167,6 +167,8 @@ void LoggingMixinBase::write_step(TrainerBase& trainer, const StepResult& result
 // What was logged beyond the checkpoint is void, as after a resume from it.
 void LoggingMixinBase::log_anew(TrainerBase& trainer) {
   added_.end(trainer.state().step);
+  run_.training.forget_after(trainer.state().step);
+  run_.validation.forget_after(trainer.state().step);
   const RunDescription run = describe_run(trainer);
   if (!trainer.ranks().is_first()) return;
   const State& state = trainer.state();

@@ -32,6 +32,7 @@
 #include "trainer/registry/kinds.h"
 #include "trainer/run/beyond_limit.h"
 #include "trainer/run/build_trainer.h"
+#include "trainer/run/early_end.h"
 #include "trainer/run/ends.h"
 #include "trainer/run/environment_report.h"
 #include "trainer/run/folder_check.h"
@@ -145,12 +146,23 @@ void tell_of_earlier(const std::string& exp_dir, const std::vector<ConfigChange>
   }
 }
 
+// Whether a start with these changes ends at once: by the run's limits, or early once more.
+bool is_at_its_end(const std::string& exp_dir, const State& state, const config::Node& resolved,
+                   const std::vector<ConfigChange>& changed) {
+  if (state.validation_due) return false;
+  if (training_config(resolved).limit_reached(state)) return true;
+  return !recorded_early_end(exp_dir).empty() &&
+         std::ranges::none_of(changed, [](const ConfigChange& change) {
+           return change.path.starts_with("early_stopping");
+         });
+}
+
 // A start that trains nothing has not made the run what `++` says: the run's config stays, and the
 // next start says the change again. Returns whether there is such a change.
-bool drop_forced(const Manifest& newest, const config::Node& resolved,
+bool drop_forced(const std::string& exp_dir, const Manifest& newest, const config::Node& resolved,
                  std::vector<ConfigChange>& changed) {
   const State& state = newest.state;
-  if (state.validation_due || !training_config(resolved).limit_reached(state)) return false;
+  if (!is_at_its_end(exp_dir, state, resolved, changed)) return false;
   if (std::erase_if(changed, [](const auto& change) { return change.is_forced; }) == 0) {
     return false;
   }
@@ -333,7 +345,7 @@ void Run::take_folder(const World& world, const UserConfig& user, const config::
     const auto newest = newest_manifest(exp_dir);
     if (newest) {
       start.step = newest->state.step;
-      keeps_config = drop_forced(*newest, resolved, start.changed);
+      keeps_config = drop_forced(exp_dir, *newest, resolved, start.changed);
       const auto beyond =
           beyond_limit(training_config(resolved), newest->state, newest->global_batch_size);
       if (beyond) print_warning(*beyond);

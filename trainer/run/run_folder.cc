@@ -23,6 +23,7 @@
 #include "trainer/loop/next_command.h"
 #include "trainer/loop/training_config.h"
 #include "trainer/run/earlier_attempt.h"
+#include "trainer/run/early_end.h"
 #include "trainer/run/run_lock.h"
 
 namespace phalanx {
@@ -118,7 +119,8 @@ void require_outside_of_runs(const fs::path& exp_dir) {
   }
 }
 
-// Where a run stands that has not reached its limit, and the command that goes on with it.
+// Where a run stands that has neither reached its limit nor ended early, and the command that goes
+// on with it.
 struct Unfinished {
   int64_t step = 0;
   std::string command;
@@ -137,7 +139,9 @@ std::optional<Unfinished> read_unfinished(const fs::path& exp_dir) {
   const config::Node training =
       config::resolve(config::declaration<TrainingConfig>(), *section, diagnostics);
   diagnostics.throw_if_any();
-  if (config::read<TrainingConfig>(training).limit_reached(newest->state)) return std::nullopt;
+  const bool is_over = config::read<TrainingConfig>(training).limit_reached(newest->state) ||
+                       !recorded_early_end(exp_dir).empty();
+  if (is_over && !newest->state.validation_due) return std::nullopt;
   return Unfinished{.step = newest->state.step,
                     .command = command_to_resume(exp_dir.string(), config)};
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/exit_codes.h"
@@ -51,7 +52,10 @@ struct RankEnd {
 
 RankEnd failed(const Ranks& ranks, const std::exception& error) {
   const bool users = dynamic_cast<const UserError*>(&error) != nullptr;
-  const Failure failure = report_failure(ranks, error, error_text(error));
+  std::string text = error_text(error);
+  // An outcome without a message is an exit code that `main` has returned.
+  if (text.empty()) text = "an exception without a message";
+  const Failure failure = report_failure(ranks, error, std::move(text));
   Console::standard().line_of_copy("error: " + failure.message);
   return {.outcome = {.exit_code = users ? kUsersMistake : kFailure,
                       .message = failure.message,

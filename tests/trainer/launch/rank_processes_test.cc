@@ -245,6 +245,18 @@ TEST(FailedRank, ThrowsSomethingElse) {
             (RankOutcome{1, "rank 0: an exception that is no std::exception", false, 0}));
 }
 
+TEST(FailedRank, ThrowsAnExceptionWithoutAMessage) {
+  EXPECT_EQ(
+      RankProcesses(1).run([](const Environment&) -> RankOutcome { throw std::runtime_error(""); }),
+      (RankOutcome{1, "rank 0: an exception without a message", false, 0}));
+}
+
+// Its own lines say why.
+TEST(FailedRank, ReturnsAnExitCode) {
+  EXPECT_EQ(RankProcesses(2).run([](const Environment&) { return RankOutcome{.exit_code = 2}; }),
+            (RankOutcome{.exit_code = 2}));
+}
+
 TEST(FailedRank, FindsAMistakeOfTheUser) {
   EXPECT_EQ(RankProcesses(2).run([](const Environment& environment) -> RankOutcome {
     if (environment.rank == 1) throw UserError("no such task");

@@ -32,6 +32,9 @@ RankEnd failed(int milliseconds, const std::string& message, int exit_code = 1) 
 RankEnd met_end(int milliseconds, const std::string& message = "peer closed") {
   return reported(milliseconds, {1, message, true});
 }
+RankEnd returned(int milliseconds, int exit_code) {
+  return reported(milliseconds, {exit_code, ""});
+}
 RankEnd succeeded() { return reported(1, {}); }
 RankEnd stopped(int milliseconds, int signal) { return reported(milliseconds, {128 + signal, ""}); }
 RankEnd told(RankEnd end) {
@@ -105,9 +108,12 @@ std::vector<Case> cases() {
       {"SilentlySuccessful",
        {met_end(1), end_at(7, exited(0))},
        {1, "rank 1 left with exit code 0 without saying why"}},
-      {"ReportWithoutMessage",
-       {failed(1, "", 5), failed(2, "", 5)},
-       {5, "rank 0 left with exit code 5 without saying why"}},
+      {"ReturnedExitCode", {returned(1, 5), returned(2, 5)}, {5, ""}},
+      {"FailureAfterAReturnedExitCode",
+       {returned(1, 1), failed(9, "no space for the file")},
+       {1, "rank 1: no space for the file"}},
+      {"ReturnedExitCodeAndSuccess", {succeeded(), returned(2, 1)}, {1, ""}},
+      {"ReturnedExitCodeThatOthersMeet", {met_end(1), returned(2, 3)}, {3, ""}},
       {"ToldToEndIsNoCause",
        {told(end_at(9, killed(SIGKILL))), told(failed(8, "interrupted")), met_end(5, "closed")},
        {1, "rank 2: closed", true}},

@@ -278,6 +278,20 @@ TEST_F(Checkpoints, AStepIsNotSavedTwice) {
   EXPECT_EQ(after.st_ino, saved.st_ino);
 }
 
+TEST_F(Checkpoints, ASignalBeforeTheFirstStepSavesNothingAndTheRunBeginsAnew) {
+  spy.at_training_start = [](TrainerBase&) { std::raise(SIGTERM); };
+  ::testing::internal::CaptureStdout();
+  EXPECT_THAT(left_by(2, every(1)), IsEmpty());
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "checkpoint: none is saved, as no step was trained: the next start begins anew\n");
+  SetUp();
+  EXPECT_THAT(left_by(2, every(1)), ElementsAre("step-00000001", "step-00000002"));
+  // One that has a checkpoint keeps it.
+  StopSignal::install();
+  spy.at_training_start = [](TrainerBase&) { std::raise(SIGTERM); };
+  EXPECT_THAT(left_by(3, every(1)), ElementsAre("step-00000001", "step-00000002"));
+}
+
 TEST_F(Checkpoints, ASignalSavesTheStepItEnds) {
   spy.at_step_end = [](TrainerBase& trainer) {
     if (trainer.state().step == 3) std::raise(SIGINT);

@@ -32,8 +32,10 @@
 namespace phalanx::tiny {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<Record> records;
 
@@ -54,8 +56,10 @@ using Guarded =
 
 /// How a run is.
 struct Setting {
-  std::optional<std::size_t> bad_batch = {};  ///< The one whose loss is no number.
-  std::optional<int64_t> max_steps = {};      ///< The limit, instead of epochs.
+  std::optional<std::size_t> bad_batch = {};   ///< The one whose loss is no number.
+  std::optional<std::size_t> best_batch = {};  ///< The one whose loss is the lowest.
+  std::optional<int64_t> max_steps = {};       ///< The limit, instead of epochs.
+  int64_t logged_every_n_steps = 100;
   ValidationConfig validation = {};
   AveragesConfig averages = {};
   CheckpointConfig checkpoint = {.save_every_n_steps = 2};
@@ -71,6 +75,7 @@ class RollbackAtTheEnd : public ::testing::Test {
     records.clear();
     std::map<std::size_t, double> planted;
     if (setting.bad_batch) planted[*setting.bad_batch] = std::numeric_limits<double>::quiet_NaN();
+    if (setting.best_batch) planted[*setting.best_batch] = 1e-9;
     Parts parts;
     parts.task = std::make_shared<Planted>(planted);
     Guarded trainer(make_setup(
@@ -78,7 +83,8 @@ class RollbackAtTheEnd : public ::testing::Test {
         {{"averages", {}, config::write(setting.averages)},
          {"logging",
           {},
-          config::write(LoggingConfig{.every_n_steps = 100, .sinks = {"recording"}})},
+          config::write(LoggingConfig{.every_n_steps = setting.logged_every_n_steps,
+                                      .sinks = {"recording"}})},
          {"validation", {}, config::write(setting.validation)},
          {"guards", {}, config::write(GuardsConfig{.on_nonfinite = OnBadStep::rollback})},
          {"checkpoint", {}, config::write(setting.checkpoint)},
@@ -135,6 +141,20 @@ TEST_F(RollbackAtTheEnd, ValidatesAndLogsARunWhoseLastStepIsUndone) {
   EXPECT_EQ(records.back().state.samples, 20) << "the samples are left out, and counted";
   EXPECT_EQ(state_.step, 4);
   EXPECT_FALSE(saved("step-00000004").metrics.empty());
+}
+
+TEST_F(RollbackAtTheEnd, TellsNoLossOfAStepThatIsUndone) {
+  for (const std::size_t best : {4, 5}) {
+    ::testing::internal::CaptureStdout();
+    train({.bad_batch = 6, .best_batch = best, .logged_every_n_steps = 1});
+    const std::string text = ::testing::internal::GetCapturedStdout();
+    std::filesystem::remove_all(run_.path() / "checkpoints");
+    if (best == 4) {
+      EXPECT_THAT(text, HasSubstr("\n  train loss  best 0.0000 at step 4\n"));
+    } else {
+      EXPECT_THAT(text, AllOf(HasSubstr("\n  train loss  best "), Not(HasSubstr("at step 5"))));
+    }
+  }
 }
 
 // A limit in steps counts those that are kept.

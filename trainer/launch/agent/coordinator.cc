@@ -245,7 +245,9 @@ void Coordinator::note_ends(const Agents& agents, Clock::time_point now) {
     const bool is_lost = has_left || (beats_.is_silent(agent, now) && !has_ended(status));
     if (!is_lost || failures_.contains(agent)) continue;
     const std::string how =
-        has_left ? std::string("ended and gave no reason")
+        has_left ? std::string(
+                       "is lost: its launch process ended and gave no reason; if nobody killed it, "
+                       "the kernel's out-of-memory killer did: see dmesg there")
                  : fmt::format("gave no sign of life for {} s{}",
                                seconds(settings_.keep_alive_timeout), kLongerSilence);
     vanished_.insert(agent);
@@ -269,7 +271,10 @@ bool Coordinator::all_have(const Agents& agents, Clock::time_point now, bool onl
 
 void Coordinator::conclude(const Agents& agents, Clock::time_point now) {
   count_lost_as_leavers(agents);
-  if (!stopped_.empty() && !goes_on_without_leavers(agents, now)) {
+  // No node was sent a signal: a launch that is lost has ended its own ranks by one, and all ranks
+  // have obeyed.
+  const bool is_stopped_by_loss = leavers_.empty() && !vanished_.empty();
+  if (!stopped_.empty() && !is_stopped_by_loss && !goes_on_without_leavers(agents, now)) {
     return end(outcome_of_stop());
   }
   order_.kind = Order::Kind::gather;

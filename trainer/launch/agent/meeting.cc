@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/launch/agent/meeting.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -17,12 +19,6 @@
 #include "trainer/launch/rank_child.h"
 
 namespace phalanx {
-namespace {
-
-constexpr const char* kDied = "the process that meets the other nodes died";
-
-}  // namespace
-
 Meeting::Meeting(AgentSettings& settings, const Launched& launched) {
   std::optional<Listener> listener = listen_as_server(settings);
   serves_ = listener.has_value();
@@ -42,6 +38,7 @@ Meeting::Meeting(AgentSettings& settings, const Launched& launched) {
 
 Meeting::~Meeting() {
   socket_.close();
+  if (process_ == 0) return;
   if (number_ < 0) ::kill(process_, SIGKILL);  // it may still wait for the store
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
@@ -52,7 +49,7 @@ std::vector<Order> Meeting::take() {
   for (;;) {
     const ReadResult result = read_packet(socket_, packet);
     if (result == ReadResult::nothing_yet) return orders;
-    if (result == ReadResult::end) throw LostMeeting(kDied);
+    if (result == ReadResult::end) throw_died();
     const MeetingWord word = word_in(packet);
     switch (word.kind) {
       case MeetingWord::Kind::waits:
@@ -79,7 +76,23 @@ std::vector<Order> Meeting::take() {
 void Meeting::tell(const AgentStatus& status) {
   if (write_packet(socket_, to_text(status))) return;
   take();  // Why it has ended: its last word has perhaps not been read yet.
-  throw LostMeeting(kDied);
+  throw_died();
+}
+
+// It says why it ends wherever it can.
+void Meeting::throw_died() {
+  int status = 0;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
+  process_ = 0;
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const std::string how =
+      signal == 0 ? "ended and gave no reason"
+                  : fmt::format("was killed by signal {} ({})", signal, ::strsignal(signal));
+  throw LostMeeting(fmt::format(
+      "this launch is cut off: its process that {} {}{}",
+      serves_ ? "serves the ranks' store and meets the other nodes" : "meets the other nodes", how,
+      signal == SIGKILL ? "; if nobody sent it, the kernel's out-of-memory killer did: see dmesg"
+                        : ""));
 }
 
 }  // namespace phalanx

@@ -54,8 +54,10 @@ class Meeting {
   void tell(const AgentStatus& status);
 
  private:
+  [[noreturn]] void throw_died();
+
   Descriptor socket_;
-  pid_t process_ = 0;
+  pid_t process_ = 0;  ///< 0: it was waited for.
   int64_t number_ = -1;
   LaunchFacts facts_;
   std::string why_waiting_;

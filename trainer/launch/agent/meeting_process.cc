@@ -66,9 +66,10 @@ class MeetingProcess {
     } catch (const UserError& error) {
       tell({Word::Kind::refused, error.what()});
     } catch (const std::exception& error) {
-      tell(
-          {Word::Kind::lost, fmt::format("lost the store of the run at {}:{}: {}{}", settings_.host,
-                                         settings_.port, error_text(error), way_back())});
+      tell({Word::Kind::lost,
+            fmt::format("{}lost the store of the run at {}:{}: {}{}",
+                        serves_ ? "" : "the first node's launch has ended, or is cut off: ",
+                        settings_.host, settings_.port, error_text(error), way_back())});
     }
   }
 

@@ -67,6 +67,18 @@ class AgentRun {
   }
 
   RankOutcome run() {
+    try {
+      take_part();
+    } catch (const LostMeeting& error) {
+      // The first node notes how the run has ended, as long as it is there.
+      return with_end_of_remote_nodes(
+          {.exit_code = kFailure, .message = error.what(), .told_elsewhere = !meeting_.serves()});
+    }
+    return with_end_of_remote_nodes(outcome());
+  }
+
+ private:
+  void take_part() {
     tell(State::joining);
     while (order_.kind != Kind::end) {
       if (must_run()) {
@@ -78,10 +90,8 @@ class AgentRun {
       if (wants_next_round()) prepare_for_next_round();
     }
     tell(State::left);
-    return with_end_of_remote_nodes(outcome());
   }
 
- private:
   // ---- What to do next
 
   bool must_run() const {
@@ -270,8 +280,9 @@ class AgentRun {
     if (lost_) return;
     try {
       for (Order& order : meeting_.take()) take(std::move(order));
-    } catch (...) {
+    } catch (const std::exception& error) {
       lost_ = std::current_exception();
+      StopReason::set(error.what());
       supervisor.stop_watching();
       supervisor.end_ranks(std::chrono::milliseconds(0));
       return;

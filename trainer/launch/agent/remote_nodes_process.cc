@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <string>
@@ -43,6 +44,7 @@ struct Command {
   LinePump out;
   LinePump err;
   std::optional<int> exit_code = {};
+  int signal = 0;  ///< That killed it here; 0: none.
   Clock::time_point end = {};
   bool has_told = false;  ///< The agent of its end, or there is nothing to tell.
 
@@ -55,14 +57,27 @@ int exit_code_of(int status) {
   return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-std::string message_of(const Command& command) {
+// ssh leaves alike where it finds no way to the host, and where the launch there was killed.
+std::string how_it_ended(const Command& command) {
+  const std::string& host = command.node->host;
   const std::string& program = command.node->command.front();
-  std::string text =
-      *command.exit_code == kErrorOfSsh
-          ? fmt::format("host '{}' is not reached: {} left with exit code {}", command.node->host,
-                        program, kErrorOfSsh)
-          : fmt::format("the launch on host '{}' left with exit code {} before the run did",
-                        command.node->host, *command.exit_code);
+  if (command.signal != 0) {
+    return fmt::format(
+        "the launch on host '{}' is lost: {}, by which it was started, was killed here by signal "
+        "{} ({})",
+        host, program, command.signal, ::strsignal(command.signal));
+  }
+  if (*command.exit_code == kErrorOfSsh) {
+    return fmt::format(
+        "host '{}' is not reached, or the launch there was killed: {} left with exit code {}", host,
+        program, kErrorOfSsh);
+  }
+  return fmt::format("the launch on host '{}' left with exit code {} before the run did", host,
+                     *command.exit_code);
+}
+
+std::string message_of(const Command& command) {
+  std::string text = how_it_ended(command);
   const auto& lines = command.err.last_lines();
   if (!lines.empty()) text += "\n  its last lines:";
   for (const std::string& line : lines) {
@@ -165,6 +180,7 @@ class RemoteNodesProcess {
       int status = 0;
       if (!command.runs() || ::waitpid(command.pid, &status, WNOHANG) != command.pid) continue;
       command.exit_code = exit_code_of(status);
+      command.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
       command.end = Clock::now();
       command.has_told = is_asked_to_end_;
     }

@@ -158,6 +158,51 @@ TEST(Coordinator, ALostNodeIsReplacedByOneThatComes) {
   EXPECT_THAT(nodes_of_run.members(), ElementsAre(0, 2));
 }
 
+// As where the process that meets the other nodes dies: that launch ends its ranks by SIGTERM,
+// which those of all nodes obey.
+TEST(Coordinator, ALostNodeIsTheCauseOfAStopThatNobodyWasToldOf) {
+  for (const int64_t restarts : {0, 1}) {
+    Nodes nodes_of_run(nodes(2, 2, restarts));
+    nodes_of_run.come(0);
+    nodes_of_run.come(1);
+    nodes_of_run.start();
+    nodes_of_run.be_silent(1);
+    nodes_of_run.stop(0, 15, /*is_told=*/false);
+    EXPECT_EQ(nodes_of_run.wait(seconds(14)).kind, OrderKind::halt);
+    const Order& order = nodes_of_run.wait(seconds(2));
+    EXPECT_EQ(order.kind, restarts == 0 ? OrderKind::end : OrderKind::gather);
+    EXPECT_EQ(order.outcome.exit_code, 1);
+    EXPECT_THAT(order.outcome.message, HasSubstr("node 1 (host-1) gave no sign of life for 15 s"));
+  }
+}
+
+TEST(Coordinator, ASignalToANodeIsTheCauseThoughAnotherOneIsLostThen) {
+  Nodes nodes_of_run(nodes(2, 2));
+  nodes_of_run.come(0);
+  nodes_of_run.come(1);
+  nodes_of_run.start();
+  nodes_of_run.stop(0, 15);
+  nodes_of_run.order();
+  nodes_of_run.be_silent(1);
+  const Order& order = nodes_of_run.wait(seconds(16));
+  EXPECT_EQ(order.kind, OrderKind::end);
+  EXPECT_EQ(order.outcome, (RankOutcome{.exit_code = 143, .message = {}}));
+}
+
+TEST(Coordinator, ALaunchThatIsKilledIsALostNode) {
+  Nodes nodes_of_run(nodes(2, 2));
+  nodes_of_run.come(0);
+  nodes_of_run.come(1);
+  nodes_of_run.start();
+  nodes_of_run.fail(0, "rank 2: gave no sign of life", 1, /*by_peer=*/true);
+  nodes_of_run.set(1, AgentState::left);
+  nodes_of_run.order();
+  const Order& order = nodes_of_run.order();
+  EXPECT_EQ(order.kind, OrderKind::end);
+  EXPECT_THAT(order.outcome.message,
+              HasSubstr("node 1 (host-1) is lost: its launch process ended and gave no reason"));
+}
+
 TEST(Coordinator, AReplacementMayComeBeforeTheLossIsNoticed) {
   Nodes nodes_of_run(nodes(2, 2, 1));
   nodes_of_run.come(0);

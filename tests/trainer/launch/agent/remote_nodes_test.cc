@@ -81,9 +81,18 @@ TEST(RemoteNodes, OneThatEndsBeforeTheRunIsAFailureWithItsLastLines) {
 
 TEST(RemoteNodes, WhatSshCannotReachIsToldAsThat) {
   RemoteNodes lost({node_that("exit 255")}, seconds(30), kNothing);
-  EXPECT_EQ(failure_of(lost), "host 'b' is not reached: sh left with exit code 255");
+  EXPECT_EQ(failure_of(lost),
+            "host 'b' is not reached, or the launch there was killed: sh left with exit code 255");
   RemoteNodes none({{.host = "b", .command = {"no-such-ssh"}}}, seconds(30), kNothing);
   EXPECT_THAT(failure_of(none), testing::HasSubstr("cannot start 'no-such-ssh': No such file"));
+}
+
+TEST(RemoteNodes, ACommandThatIsKilledHereIsToldFromALaunchThatFailsThere) {
+  RemoteNodes killed({node_that("kill -9 $$")}, seconds(30), kNothing);
+  EXPECT_EQ(
+      failure_of(killed),
+      "the launch on host 'b' is lost: sh, by which it was started, was killed here by signal "
+      "9 (Killed)");
 }
 
 // The end of a run whose node has left with 7, and been waited for, a moment before.
