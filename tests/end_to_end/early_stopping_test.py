@@ -53,6 +53,19 @@ class EarlyStoppingTest(runs.RunTest):
                             "training.max_steps=2", "early_stopping.metric=loss").stdout
         self.assertIn("warning: early_stopping.metric is set, and nothing says when to validate", told)
 
+    def test_a_resume_that_validates_other_samples_is_told(self):
+        run = ["tiny.yaml", "exp_dir=run", *VALIDATE, "early_stopping={metric: loss, patience: 30}",
+               "checkpoint.keep_best={metric: loss}"]
+        self.trainer(*run, "training.max_steps=4")
+        told = self.trainer(*run, "training.max_steps=6", "launcher.processes=2",
+                            "training.gradient_accumulation_steps=1").stderr
+        self.assertIn("warning: validations measured 8 samples before this resume and measure 16 now "
+                      "(validation.max_batches, on each rank): checkpoint.keep_best and early_stopping will compare "
+                      "values of different samples; validation.max_batches=1 measures the earlier ones again\n", told)
+        told = self.trainer(*run, "training.max_steps=8", *TWO_RANKS, "training.gradient_accumulation_steps=2",
+                            "validation.max_batches=4").stderr
+        self.assertNotIn("different samples", told)
+
     def rates(self, exp_dir):
         return [(row["step"], row["lr"]) for row in self.rows(exp_dir) if row["phase"] == "train"]
 
