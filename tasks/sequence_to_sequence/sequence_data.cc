@@ -226,10 +226,9 @@ Sequences open_sequences(const SequenceDataConfig& config, const TaskTokenizer& 
                          Phase phase, std::optional<int64_t> vocabulary_size,
                          const BatchRequest& request) {
   Sequences opened;
-  auto samples =
-      config.pairs
-          ? open_samples(config, tokenizer, phase, request, opened.held_back)
-          : open_spans(config, tokenizer, phase, vocabulary_size, request.seed, opened.held_back);
+  auto samples = config.pairs ? open_samples(config, tokenizer, phase, request, opened.held_back)
+                              : open_spans(config, tokenizer, phase, vocabulary_size, request.seed,
+                                           opened.held_back);
   if (!samples) return {};
   if (vocabulary_size) samples = known_tokens(std::move(samples), *vocabulary_size);
   opened.batches = load(std::move(samples), config.loader, request, phase == Phase::train);

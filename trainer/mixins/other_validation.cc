@@ -76,8 +76,7 @@ std::vector<Compared> compared_values(const TrainerBase& trainer, const Manifest
   const config::Node& resolved = trainer.resolved_config();
   std::vector<Compared> found;
   if (const auto best = checkpoint_config(resolved).keep_best;
-      best &&
-      holds_best(std::filesystem::path(trainer.config().exp_dir) / "checkpoints", *best)) {
+      best && holds_best(std::filesystem::path(trainer.config().exp_dir) / "checkpoints", *best)) {
     found.push_back({"checkpoint.keep_best", best->metric});
   }
   const auto add = [&](const std::string& section, const std::string& part) {

@@ -89,12 +89,12 @@ std::string data_line(const TrainerBase& trainer) {
   const auto& sets = trainer.validation_sets();
   int64_t in_sets = 0;
   for (const ValidationSet& set : sets) in_sets += set.data->samples_per_epoch();
-  return fmt::format("{} training samples, {} validation samples{}",
-                     trainer.training_data().samples_per_epoch(),
-                     own != nullptr ? own->samples_per_epoch() : 0,
-                     sets.empty() ? ""
-                                  : fmt::format(", {} more in {}", in_sets,
-                                                counted(std::ssize(sets), "set", "sets")));
+  return fmt::format(
+      "{} training samples, {} validation samples{}", trainer.training_data().samples_per_epoch(),
+      own != nullptr ? own->samples_per_epoch() : 0,
+      sets.empty()
+          ? ""
+          : fmt::format(", {} more in {}", in_sets, counted(std::ssize(sets), "set", "sets")));
 }
 
 // "12 steps; each 8 samples = 2 ranks x 1 micro-batch of 4"; without the ranks where all have the

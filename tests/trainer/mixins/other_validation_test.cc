@@ -42,7 +42,8 @@ class OtherValidation : public ::testing::Test {
     Validated trainer(make_setup(
         parts, {.max_steps = steps, .batch_size = batch_size, .global_batch_size = 2},
         {.name = "tiny", .exp_dir = run_.path().string()},
-        {{"validation", {},
+        {{"validation",
+          {},
           config::write(ValidationConfig{.every_n_steps = 1, .max_batches = max_batches})},
          {"early_stopping", {}, config::write(stopping)},
          {"checkpoint", {}, config::write(checkpoint)},
