@@ -173,10 +173,10 @@ class ValidationSetsTest(runs.RunTest):
         self.assertIn("warning: validation is asked for, and there is no validation data", told)
         self.assertNotIn("keep_best", told)
         told = self.trainer("tiny.yaml", "exp_dir=best", *none, "checkpoint.keep_best={metric: loss}").stdout
-        self.assertIn("warning: checkpoint.keep_best is set, and there is no validation data", told)
+        self.assertIn("warning: checkpoint.keep_best is set (command line), and there is no validation data", told)
         told = self.trainer("tiny.yaml", "exp_dir=never", "training.max_steps=2", "validation.every_n_steps=null",
                             "validation.at_end=false", "checkpoint.keep_best={metric: loss}").stdout
-        self.assertIn("warning: checkpoint.keep_best is set, and nothing says when to validate", told)
+        self.assertIn("warning: checkpoint.keep_best is set (command line), and nothing says when to validate", told)
 
 
 if __name__ == "__main__":
