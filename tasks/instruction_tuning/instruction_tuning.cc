@@ -62,7 +62,8 @@ std::unique_ptr<BatchSource> InstructionTuning::build_data(Phase phase,
     fmt::print(stderr,
                "warning: of {} pairs looked at for {}, {} are cut to {} tokens "
                "(task.data.sequence_length)\n",
-               cut.looked_at, to_string(phase), cut.cut, config_.data.sequence_length);
+               cut.looked_at, use_of_pairs(phase, request.files), cut.cut,
+               config_.data.sequence_length);
   }
   return load(known(std::move(samples)), config_.data.loader, request, phase == Phase::train);
 }

@@ -73,7 +73,7 @@ std::shared_ptr<const Dataset> open_spans(const SequenceDataConfig& config,
     throw UserError(fmt::format(
         "task.data.span_corruption: there are {} {} for {}, but a sample takes {} "
         "(task.data.input_length is {}): give more text, lower input_length{}",
-        found, span->tokens->element(), to_string(phase), needed, config.input_length,
+        found, span->tokens->element(), use_of_pairs(phase, {}), needed, config.input_length,
         phase == Phase::validate ? ", or raise validation_fraction and validation_limit" : ""));
   }
   const CorruptedSpans::Options options{
@@ -87,7 +87,7 @@ std::shared_ptr<const Dataset> open_spans(const SequenceDataConfig& config,
 
 std::shared_ptr<const Dataset> open_samples(const SequenceDataConfig& config,
                                             const TaskTokenizer& tokenizer, Phase phase,
-                                            int64_t rank, std::string& held_back) {
+                                            const BatchRequest& request, std::string& held_back) {
   auto [pairs, of_pairs] =
       open_pairs(*config.pairs, phase, tokenizer_of_pairs(*config.pairs, tokenizer));
   held_back = std::move(of_pairs);
@@ -97,11 +97,12 @@ std::shared_ptr<const Dataset> open_samples(const SequenceDataConfig& config,
                                        .end_of_text = tokenizer.end_of_text};
   auto samples = std::make_shared<SequencePairs>(std::move(pairs), options);
   const CutPairs cut = look_at_pairs(*samples, config.loader.max_broken > 0);
-  if (cut.cut > 0 && rank == 0) {
+  if (cut.cut > 0 && request.rank == 0) {
     fmt::print(stderr,
                "warning: of {} pairs looked at for {}, {} are cut to {} tokens of input and {} of "
                "target (task.data.input_length, task.data.target_length)\n",
-               cut.looked_at, to_string(phase), cut.cut, config.input_length, config.target_length);
+               cut.looked_at, use_of_pairs(phase, request.files), cut.cut, config.input_length,
+               config.target_length);
   }
   return samples;
 }
@@ -225,10 +226,9 @@ Sequences open_sequences(const SequenceDataConfig& config, const TaskTokenizer& 
                          Phase phase, std::optional<int64_t> vocabulary_size,
                          const BatchRequest& request) {
   Sequences opened;
-  auto samples =
-      config.pairs
-          ? open_samples(config, tokenizer, phase, request.rank, opened.held_back)
-          : open_spans(config, tokenizer, phase, vocabulary_size, request.seed, opened.held_back);
+  auto samples = config.pairs ? open_samples(config, tokenizer, phase, request, opened.held_back)
+                              : open_spans(config, tokenizer, phase, vocabulary_size, request.seed,
+                                           opened.held_back);
   if (!samples) return {};
   if (vocabulary_size) samples = known_tokens(std::move(samples), *vocabulary_size);
   opened.batches = load(std::move(samples), config.loader, request, phase == Phase::train);

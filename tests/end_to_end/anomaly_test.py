@@ -25,6 +25,19 @@ class AnomalyTest(runs.RunTest):
                      *self.FEW)
         self.assertEqual(self.losses("plain"), self.losses("debug"))
 
+    def test_a_run_keeps_its_trainer_unless_that_is_insisted_on(self):
+        self.trainer("tiny.yaml", "exp_dir=run", *self.FEW)
+        error = self.trainer("tiny.yaml", "exp_dir=run", "name=supervised_debug", *self.FEW, code=2).stderr
+        self.assertIn("run holds a run of the trainer supervised, and name is supervised_debug (command line)", error)
+        self.assertIn("\nOr begin a new run of supervised_debug with its weights, in another exp_dir, with "
+                      "checkpoint.load_from=run\n", error)
+        self.assertIn("++name=supervised_debug", error)
+        self.trainer("tiny.yaml", "exp_dir=other", "name=supervised_debug", "checkpoint.load_from=run", *self.FEW)
+        self.trainer("tiny.yaml", "exp_dir=run", "++name=supervised_debug", "training.max_steps=4")
+        error = self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5", code=2).stderr
+        self.assertIn("so write name=supervised_debug", error)
+        self.assertNotIn("insist", error)
+
 
 if __name__ == "__main__":
     runs.main()

@@ -50,10 +50,18 @@ class CheckpointTest(runs.RunTest):
         self.assertEqual(len(verified), 3)
         self.assertIn("step-00000030: whole", verified[0])
 
-        same = self.trainer("checkpoint", "diff", "run", "run").stdout
+        told = self.trainer("checkpoint", "diff", "run", "run")
+        same = told.stdout
         self.assertIn("0 tensors differ", same)
-        other = self.trainer("checkpoint", "diff", "run/checkpoints/step-00000030", "run").stdout
-        self.assertIn("wte.weight", other)
+        self.assertIn("A: run/checkpoints/step-00000040: step 40, ", same)
+        self.assertIn("warning: A and B are one checkpoint, 'run/checkpoints/step-00000040': ", told.stderr)
+        other = self.trainer("checkpoint", "diff", "run/checkpoints/step-00000030", "run")
+        self.assertNotIn("warning", other.stderr)
+        self.assertNotIn("no values were compared", other.stdout)
+        self.assertIn("wte.weight", other.stdout)
+        self.trainer("checkpoint", "average", "run@30", "run@40", "--output=half", "--dtype=bf16")
+        self.assertIn("no tensor has one name, type and shape in both, so no values were compared: ",
+                      self.trainer("checkpoint", "diff", "run", "half").stdout)
         self.assertNotIn(" 0 are the same", same)
 
         refused = self.trainer("checkpoint", "prune", "run/checkpoints/step-00000040", code=2)

@@ -61,7 +61,35 @@ class EarlyStoppingTest(runs.RunTest):
     def test_without_validations_it_is_said_that_nothing_ends_the_run(self):
         told = self.trainer("tiny.yaml", "exp_dir=run", "validation.every_n_steps=null", "validation.at_end=false",
                             "training.max_steps=2", "early_stopping.metric=loss").stdout
-        self.assertIn("warning: early_stopping.metric is set, and nothing says when to validate", told)
+        self.assertIn("warning: early_stopping.metric is set (command line), and nothing says when to validate", told)
+
+    def test_what_cannot_act_in_the_length_of_the_run_is_told(self):
+        self.write("late.yaml", "validation: {every_n_steps: 2}\nlogging: {every_n_steps: 50}\n"
+                   "early_stopping: {metric: loss, patience: 3}\nguards: {on_spike: skip}\n")
+        told = self.trainer("tiny.yaml", "late.yaml", "exp_dir=run", "training.max_steps=6").stderr
+        for line in [
+            "warning: logging.every_n_steps (late.yaml:2) never acts: the run has 6 steps, and it is 50: ",
+            "warning: early_stopping.patience (late.yaml:3) never acts: the run has 3 validations, and a patience of 3 "
+            "needs 4 at least: ",
+            "warning: guards.on_spike (late.yaml:4) never acts: no step is a spike before there are 100 good ones ",
+        ]:
+            self.assertIn(line, told)
+        told = self.trainer("tiny.yaml", "late.yaml", "exp_dir=long", "training.max_steps=60",
+                            "guards.window=20", "early_stopping.threshold=0.0").stderr
+        self.assertNotIn("never acts", told)
+
+    def test_a_resume_that_validates_other_samples_is_told(self):
+        run = ["tiny.yaml", "exp_dir=run", *VALIDATE, "early_stopping={metric: loss, patience: 30}",
+               "checkpoint.keep_best={metric: loss}"]
+        self.trainer(*run, "training.max_steps=4")
+        told = self.trainer(*run, "training.max_steps=6", "launcher.processes=2",
+                            "training.gradient_accumulation_steps=1").stderr
+        self.assertIn("warning: validations measured 8 samples before this resume and measure 16 now "
+                      "(validation.max_batches, on each rank): checkpoint.keep_best and early_stopping will compare "
+                      "values of different samples; validation.max_batches=1 measures the earlier ones again\n", told)
+        told = self.trainer(*run, "training.max_steps=8", *TWO_RANKS, "training.gradient_accumulation_steps=2",
+                            "validation.max_batches=4").stderr
+        self.assertNotIn("different samples", told)
 
     def rates(self, exp_dir):
         return [(row["step"], row["lr"]) for row in self.rows(exp_dir) if row["phase"] == "train"]

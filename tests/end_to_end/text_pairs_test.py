@@ -132,9 +132,12 @@ class TextPairsTest(runs.RunTest):
         self.assertIn("(a line without the fields of a pair)", left_out)
 
     def test_what_is_cut_is_said(self):
-        told = self.trainer("pairs.yaml", "exp_dir=run", "training.max_steps=1", "task.data.input_length=16")
-        self.assertRegex(told.stdout + told.stderr,
-                         r"of 60 pairs looked at for train, \d+ are cut to 16 tokens of input and 16 of target")
+        told = self.trainer("pairs.yaml", "exp_dir=run", "training.max_steps=1", "task.data.input_length=16",
+                            "validation.sets={more: [validation.jsonl]}").stderr
+        cut = r"\d+ are cut to 16 tokens of input and 16 of target"
+        self.assertRegex(told, "of 60 pairs looked at for training, " + cut)
+        self.assertRegex(told, r"of \d+ pairs looked at for validation, " + cut)
+        self.assertRegex(told, r"of \d+ pairs looked at for validation on 'validation\.jsonl', " + cut)
 
     def test_a_checkpoint_carries_the_tokenizer(self):
         characters = "\n" + "".join(sorted(set("".join(map("".join, text_pairs.pairs(60))) + "shorten: ")))

@@ -26,7 +26,9 @@ class ValidationSetsTest(runs.RunTest):
     def test_each_set_has_its_own_values(self):
         told = self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=20", *SETS,
                             "checkpoint.keep_best={metric: b/loss}").stdout
-        self.assertRegex(told, r"\n +a: \d+ samples\n +b: \d+ samples\n")
+        self.assertRegex(told, r"(?m)^data +\d+ training samples, \d+ validation samples, \d+ more in 2 sets$")
+        self.assertRegex(told, r"(?m)^validation +\d+ micro-batches a rank; held back: .*\n"
+                         r" +a: \d+ samples, \d+ micro-batches a rank\n +b: \d+ samples, \d+ micro-batches a rank$")
         self.trainer("tiny.yaml", "exp_dir=plain", "training.max_steps=20", "validation.max_batches=null")
         rows = self.validations("run")
         self.assertEqual([row["loss"] for row in rows], [row["loss"] for row in self.validations("plain")])
@@ -94,8 +96,10 @@ class ValidationSetsTest(runs.RunTest):
         self.assertIn("validation.sets.b: ", self.trainer("evaluate", "run", code=2).stderr)
 
     def test_sets_alone_are_enough(self):
-        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", *SETS, "task.data.validation_fraction=0",
-                     "checkpoint.keep_best={metric: a/loss}")
+        told = self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10", *SETS[:1], "validation.max_batches=2",
+                            "task.data.validation_fraction=0", "checkpoint.keep_best={metric: a/loss}").stdout
+        self.assertRegex(told, r"(?m)^validation +a: \d+ samples, 2 micro-batches a rank of \d+ "
+                         r"\(validation\.max_batches\)\n +b: ")
         self.assertNotIn("loss", self.validations("run")[-1])
         self.assertIn("a/loss", self.validations("run")[-1])
 
@@ -111,6 +115,10 @@ class ValidationSetsTest(runs.RunTest):
                 self.assertIn(message, told.stderr)
                 self.assertNotIn("step 1", told.stdout)
                 self.assertFalse((self.folder / "new").exists())
+        self.write("short.txt", "short")
+        told = self.trainer("tiny.yaml", "exp_dir=new", "validation.sets={a: [a.txt], b: [short.txt]}", code=2)
+        self.assertIn("error: validation.sets.b: the text in 'short.txt' holds 5 bytes, but one sequence needs ",
+                      told.stderr)
         told = self.trainer("tiny.yaml", "exp_dir=new", "launcher.processes=2",
                             "validation.sets={a: ['none-*.txt']}", code=2)
         self.assertEqual(told.stderr, "error: validation.sets.a: there is no 'none-*.txt' on this host\n")
@@ -165,10 +173,10 @@ class ValidationSetsTest(runs.RunTest):
         self.assertIn("warning: validation is asked for, and there is no validation data", told)
         self.assertNotIn("keep_best", told)
         told = self.trainer("tiny.yaml", "exp_dir=best", *none, "checkpoint.keep_best={metric: loss}").stdout
-        self.assertIn("warning: checkpoint.keep_best is set, and there is no validation data", told)
+        self.assertIn("warning: checkpoint.keep_best is set (command line), and there is no validation data", told)
         told = self.trainer("tiny.yaml", "exp_dir=never", "training.max_steps=2", "validation.every_n_steps=null",
                             "validation.at_end=false", "checkpoint.keep_best={metric: loss}").stdout
-        self.assertIn("warning: checkpoint.keep_best is set, and nothing says when to validate", told)
+        self.assertIn("warning: checkpoint.keep_best is set (command line), and nothing says when to validate", told)
 
 
 if __name__ == "__main__":

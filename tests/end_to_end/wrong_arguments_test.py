@@ -34,8 +34,14 @@ class WrongArguments(runs.RunTest):
         self.assertIn("'org/name' does not exist" + HUB + "org/name --local-dir name`)",
                       self.refused("tokenize", "text.txt", "--tokenizer=org/name", "--output=tokens"))
         told = self.refused("evaluate", "runs/none/run_1")
-        self.assertIn("'runs/none/run_1' does not exist; or name a run's folder", told)
+        self.assertIn("'runs/none/run_1' does not exist: name a run's folder", told)
         self.assertNotIn("hub", told)
+        self.train()
+        told = self.refused("tiny.yaml", "checkpoint.load_from=runs/tiny/run_O")
+        self.assertIn("checkpoint.load_from (command line): 'runs/tiny/run_O' does not exist: name a run's folder, "
+                      "its checkpoints folder or one checkpoint in it; did you mean 'runs/tiny/run_0'?", told)
+        told = self.refused("checkpoint", "list", "runs/tiny/run_0/checkpoints/step-00000008")
+        self.assertRegex(told, "did you mean 'runs/tiny/run_0/checkpoints/step-0000000\d'")
 
     def test_a_folder_without_checkpoints_is_told_by_what_it_holds(self):
         self.train()
@@ -94,7 +100,7 @@ class WrongArguments(runs.RunTest):
         self.write("text.txt", runs.TEXT)
         self.write("weights/model.safetensors", LFS_POINTER)
         self.assertRegex(self.refused("tiny.yaml", "checkpoint.load_from=weights"),
-                         "checkpoint.load_from: '[^']*weights/model.safetensors' is a Git LFS pointer")
+                         r"checkpoint\.load_from \(.*\): '[^']*weights/model.safetensors' is a Git LFS pointer")
 
     def test_a_lost_or_damaged_config_is_written_anew_from_a_checkpoint(self):
         self.train()

@@ -27,6 +27,23 @@ constexpr const char* kValidationsBatch = "this micro-batch of the validation";
 constexpr const char* kNoData = "the task has no validation data";
 constexpr const char* kTexts = "the texts of a validation";
 
+// A task tells what is wrong with its data by a field of its own ("task.data.validation_path: "),
+// which is not where files that were given to it stand.
+std::string without_field(const std::string& message) {
+  const size_t end = message.find(": ");
+  const bool begins_with_field = message.starts_with("task.") && end < message.find(' ');
+  return begins_with_field ? message.substr(end + 2) : message;
+}
+
+std::unique_ptr<BatchSource> open_for_validation(AnyTask& task, const BatchRequest& request) {
+  try {
+    return task.build_data(Phase::validate, request);
+  } catch (const UserError& error) {
+    if (request.files.empty()) throw;
+    throw UserError(without_field(error.what()));
+  }
+}
+
 /// Between two micro-batches: saves where a signal asks for that, and says whether the run goes on.
 class SignalsBetween {
  public:
@@ -52,7 +69,7 @@ class SignalsBetween {
 
 void Validation::open(const BatchRequest& request) {
   if (!request.files.empty()) sets_.clear();
-  data_ = context_.parts.task_model().task().build_data(Phase::validate, request);
+  data_ = open_for_validation(context_.parts.task_model().task(), request);
   if (!has_data()) throw UserError(kNoData);
   if (data_) require_same_data(context_.parts.ranks(), data_->fingerprint());
 }
@@ -63,7 +80,7 @@ void Validation::add_set(const std::string& name, std::shared_ptr<AnyTask> task,
   task->check_model(context_.parts.model());
   ValidationSet set{.name = name, .task = std::move(task), .data = nullptr};
   try {
-    set.data = set.task->build_data(Phase::validate, request);
+    set.data = open_for_validation(*set.task, request);
   } catch (const UserError& error) {
     throw UserError(fmt::format("validation.sets.{}: {}", name, error.what()));
   }

@@ -13,6 +13,7 @@
 #include "trainer/config/tree/schema.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/mixins/never_acts.h"
 #include "trainer/mixins/undone_step.h"
 #include "trainer/plan/run_plan.h"
 
@@ -126,7 +127,12 @@ void AveragesMixinBase::warn(const TrainerBase& trainer) const {
   const bool may_warn = averages_ && trainer.ranks().is_first() && !trainer.finished();
   if (!may_warn || !steps || averages_->updates() > 0) return;
   const std::string never = config_.never_due(*steps, trainer.steps_per_epoch());
-  if (!never.empty()) Console::standard().line("warning: " + never);
+  if (never.empty()) return;
+  Console::standard().line(
+      "warning: " + never +
+      place_of(trainer.resolved_config(),
+               {config_.start > 0 ? "averages.start" : "averages.every_n_steps",
+                "averages.every_n_epochs"}));
 }
 
 void AveragesMixinBase::update_if_due(const State& state, const StepResult& result) {

@@ -20,6 +20,7 @@
 #include "trainer/mixins/first_weights.h"
 #include "trainer/mixins/going_on.h"
 #include "trainer/mixins/load_vocabulary.h"
+#include "trainer/mixins/never_acts.h"
 #include "trainer/mixins/task_weights.h"
 #include "trainer/ranks/ranks.h"
 #include "trainer/registry/choice.h"
@@ -75,7 +76,8 @@ void check_source(const CheckpointConfig& config, const config::Node& resolved) 
     const std::string problem = error.what();
     const bool has_field = problem.starts_with("checkpoint.") || problem.starts_with("task.");
     if (has_field || problem.find("load_from") != std::string::npos) throw;
-    throw UserError("checkpoint.load_from: " + problem);
+    throw UserError(fmt::format("checkpoint.load_from{}: {}",
+                                place_of(resolved, {"checkpoint.load_from"}), problem));
   }
 }
 

@@ -82,8 +82,12 @@ std::string EarlyStopping::reason() const {
   const std::string best = metric_.best() ? fmt::format(": the best was {:.6g} at step {}",
                                                         *metric_.best(), metric_.best_step())
                                           : "";
-  return fmt::format("{} has got no better in {} validation{}{} (early_stopping.patience {})",
-                     metric, without_progress_, without_progress_ == 1 ? "" : "s", best,
+  const std::string margin =
+      config_.min_delta > 0
+          ? fmt::format(" by more than {:.6g} (early_stopping.min_delta)", config_.min_delta)
+          : "";
+  return fmt::format("{} has got no better{} in {} validation{}{} (early_stopping.patience {})",
+                     metric, margin, without_progress_, without_progress_ == 1 ? "" : "s", best,
                      config_.patience);
 }
 

@@ -20,6 +20,7 @@
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
 #include "trainer/mixins/checkpoint_progress.h"
+#include "trainer/mixins/other_validation.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/ranks/ranks.h"
 
@@ -193,6 +194,9 @@ std::string go_on_from(TrainerBase& trainer, const LoadedCheckpoint& loaded,
   tell_of_parts(trainer, *loaded.checkpoint);
   trainer.task_model().follow_reduction_order(manifest.reduction_order);
   warn_of(moved_horizons(trainer, earlier), trainer.ranks());
+  if (trainer.ranks().is_first()) {  // which alone reads the run's other checkpoints
+    warn_of(other_validations(trainer, manifest, earlier), trainer.ranks());
+  }
   // A rank or a device that there was not has no state to go on from.
   trainer.seed_rank();
   set_rng_states(random, trainer.device());

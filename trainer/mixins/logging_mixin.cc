@@ -8,6 +8,7 @@
 #include <functional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "trainer/api/metric_set.h"
 #include "trainer/api/parameters.h"
@@ -21,6 +22,7 @@
 #include "trainer/metrics/sink.h"
 #include "trainer/mixins/going_on.h"
 #include "trainer/mixins/large_batch.h"
+#include "trainer/mixins/never_acts.h"
 #include "trainer/mixins/schedule_notes.h"
 #include "trainer/mixins/start_screen.h"
 #include "trainer/mixins/step_fields.h"
@@ -87,6 +89,7 @@ void LoggingMixinBase::start(TrainerBase& trainer) {
   const std::string large = large_batch(
       trainer.training().batch_size, trainer.training_data().samples_per_epoch(), trainer.shares());
   if (!large.empty()) warnings.push_back(large);
+  for (std::string& line : never_acting(trainer)) warnings.push_back(std::move(line));
   warn_of(warnings, trainer.ranks());
 }
 

@@ -57,15 +57,44 @@ std::string counted(int64_t number, const char* noun, const char* plural) {
   return fmt::format("{} {}", number, number == 1 ? noun : plural);
 }
 
-// "125 micro-batches a rank; held back: the last 1000 of 10000 bytes".
-std::string validation_line(const TrainerBase& trainer) {
-  const int64_t all = trainer.validation_data()->batches_per_epoch();
+// How much of validation data is used: "3 micro-batches a rank of 125 (validation.max_batches)".
+std::string used_text(const TrainerBase& trainer, const BatchSource& data) {
+  const int64_t all = data.batches_per_epoch();
   const auto most = validation_amount(trainer.resolved_config()).max_batches;
-  const std::string held_back = trainer.task_model().task().held_back();
-  return fmt::format("{} a rank{}{}",
-                     counted(std::min(most.value_or(all), all), "micro-batch", "micro-batches"),
-                     most && *most < all ? fmt::format(" of {} (validation.max_batches)", all) : "",
-                     held_back.empty() ? "" : "; held back: " + held_back);
+  return fmt::format(
+      "{} a rank{}", counted(std::min(most.value_or(all), all), "micro-batch", "micro-batches"),
+      most && *most < all ? fmt::format(" of {} (validation.max_batches)", all) : "");
+}
+
+// The task's own validation data, then each named set: "125 micro-batches a rank; held back: the
+// last 1000 of 10000 bytes", "books: 300 samples, 75 micro-batches a rank".
+std::vector<std::string> validation_lines(const TrainerBase& trainer) {
+  std::vector<std::string> lines;
+  if (const BatchSource* const data = trainer.validation_data()) {
+    const std::string held_back = trainer.task_model().task().held_back();
+    lines.push_back(used_text(trainer, *data) +
+                    (held_back.empty() ? "" : "; held back: " + held_back));
+  }
+  for (const ValidationSet& set : trainer.validation_sets()) {
+    lines.push_back(fmt::format("{}: {}, {}", set.name,
+                                counted(set.data->samples_per_epoch(), "sample", "samples"),
+                                used_text(trainer, *set.data)));
+  }
+  return lines;
+}
+
+// "900 training samples, 100 validation samples, 300 more in 2 sets".
+std::string data_line(const TrainerBase& trainer) {
+  const BatchSource* const own = trainer.validation_data();
+  const auto& sets = trainer.validation_sets();
+  int64_t in_sets = 0;
+  for (const ValidationSet& set : sets) in_sets += set.data->samples_per_epoch();
+  return fmt::format(
+      "{} training samples, {} validation samples{}", trainer.training_data().samples_per_epoch(),
+      own != nullptr ? own->samples_per_epoch() : 0,
+      sets.empty()
+          ? ""
+          : fmt::format(", {} more in {}", in_sets, counted(std::ssize(sets), "set", "sets")));
 }
 
 // "12 steps; each 8 samples = 2 ranks x 1 micro-batch of 4"; without the ranks where all have the
@@ -123,14 +152,11 @@ RunDescription describe_run(TrainerBase& trainer) {
     add("optimizer", optimizer_text(trainer, part));
     for (const auto& group : part.group_summaries) add("", group);
   }
-  add("data", fmt::format("{} training samples, {} validation samples",
-                          trainer.training_data().samples_per_epoch(),
-                          trainer.validation_data() != nullptr
-                              ? trainer.validation_data()->samples_per_epoch()
-                              : 0));
-  if (trainer.validation_data() != nullptr) add("validation", validation_line(trainer));
-  for (const ValidationSet& set : trainer.validation_sets()) {
-    add("", fmt::format("{}: {} samples", set.name, set.data->samples_per_epoch()));
+  add("data", data_line(trainer));
+  const char* name = "validation";
+  for (const std::string& line : validation_lines(trainer)) {
+    add(name, line);
+    name = "";
   }
   add("length", length_line(trainer));
   add("device", describe_device(trainer.device()));

@@ -11,6 +11,7 @@
 #include "trainer/io/named_files.h"
 #include "trainer/loop/trainer_base.h"
 #include "trainer/metrics/console.h"
+#include "trainer/mixins/never_acts.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/registry/choice.h"
 #include "trainer/registry/kinds.h"
@@ -110,11 +111,9 @@ void open_validation_sets(TrainerBase& trainer, const ValidationConfig& config) 
 void warn_without_validation(const TrainerBase& trainer, const ValidationConfig& config) {
   if (!trainer.ranks().is_first() || trainer.finished()) return;
   const bool is_asked_for = config.every_n_steps || config.every_n_epochs || config.at_start;
-  std::vector<std::string> in_need;  // Fields that need validations.
-  for (const char* const field :
-       {"checkpoint.keep_best", "early_stopping.metric", "lr_scheduler.metric"}) {
-    const config::Node* value = trainer.resolved_config().find_path(field);
-    if (value != nullptr && !value->is_null()) in_need.push_back(std::string(field) + " is set");
+  std::vector<std::string> in_need;
+  for (const std::string& field : fields_in_need_of_validation(trainer.resolved_config())) {
+    in_need.push_back(field + " is set" + place_of(trainer.resolved_config(), {field}));
   }
   const auto warn = [](const std::string& what, const char* why) {
     Console::standard().line("warning: " + what + ", and " + why);

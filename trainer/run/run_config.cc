@@ -275,6 +275,33 @@ std::vector<ChangeSinceStart> changes_since_last_start(
   return changes;
 }
 
+// Another trainer may lack sections of the run, or train in another way.
+void require_same_trainer(const fs::path& exp_dir, const UserConfig& user,
+                          const config::Node& earlier, const config::Node& resolved) {
+  const config::Node* before = earlier.find("name");
+  const config::Node& now = *resolved.find("name");
+  if (before == nullptr || before->text == now.text || is_forced(user, "name")) return;
+  const ToldValues told = told_changes(exp_dir);
+  const auto last = told.find("name");
+  if (last != told.end() && last->second && last->second->text == now.text) return;
+  std::string ways = "Go on by its own config: " + command_to_resume(exp_dir.string(), earlier);
+  if (!newest_checkpoint(exp_dir).empty() && resolved.find_path("checkpoint.load_from")) {
+    ways += fmt::format("\nOr begin a new run of {} with its weights, in another exp_dir, with {}",
+                        now.text, config::argument("checkpoint.load_from", exp_dir.string()));
+  }
+  const bool has_all_sections = std::ranges::all_of(earlier.entries, [&](const auto& entry) {
+    return user.entry->declaration().find(entry.key) != nullptr;
+  });
+  if (has_all_sections) {
+    ways += fmt::format("\nOr insist with ++name={}, which has all sections of {}", now.text,
+                        before->text);
+  }
+  throw UserError(
+      fmt::format("{} holds a run of the trainer {}, and name is {} ({}): a run keeps its trainer, "
+                  "so write name={}. {}",
+                  exp_dir.string(), before->text, now.text, now.origin.text(), before->text, ways));
+}
+
 std::string printed(const std::optional<config::Node>& value) {
   return value ? config::print_inline(*value) : "(absent)";
 }
@@ -313,6 +340,7 @@ std::vector<ConfigChange> check_against_earlier(const fs::path& exp_dir, const U
                                                 const config::Node& resolved) {
   auto earlier = read_earlier(exp_dir);
   if (!earlier) return {};
+  require_same_trainer(exp_dir, user, *earlier, resolved);
   const std::string folder = folder_in(*earlier);
   if (auto kept = resolve_kept(*earlier, user, exp_dir)) earlier = std::move(kept);
   const config::Declaration& declaration = user.entry->declaration();

@@ -100,6 +100,13 @@ void require_own_folder(const fs::path& exp_dir) {
   }
   const std::vector<std::string> names = foreign_files(exp_dir);
   if (names.empty()) return;
+  if (const std::vector<std::string> runs = runs_in(exp_dir); !runs.empty()) {
+    throw UserError(fmt::format(
+        "{} is a folder of runs ({}), and no run itself: to go on with one, name it, as in {}; for "
+        "a new run choose an exp_dir that is empty, or not there yet",
+        exp_dir.string(), listed(runs),
+        config::argument("exp_dir", (exp_dir / runs.front()).string())));
+  }
   throw UserError(fmt::format(
       "{} holds other files than a run's ({}), and a run writes into no folder but its own; choose "
       "an exp_dir that is empty, or not there yet",
@@ -113,9 +120,9 @@ void require_outside_of_runs(const fs::path& exp_dir) {
     folder = folder.parent_path();
     if (!holds_run(folder)) continue;
     throw UserError(fmt::format(
-        "{} lies within the folder of another run, {}; choose an exp_dir outside of it, or start "
-        "from another folder",
-        exp_dir.string(), folder.string()));
+        "{} lies within the folder of another run, {}; to go on with that run, write {}; for a new "
+        "one choose an exp_dir outside of it, or start from another folder",
+        exp_dir.string(), folder.string(), config::argument("exp_dir", folder.string())));
   }
 }
 

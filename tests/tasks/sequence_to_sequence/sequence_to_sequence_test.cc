@@ -265,7 +265,7 @@ TEST(SequenceToSequence, NamesMistakesInTheConfig) {
               HasSubstr("an input of 36 tokens has 2 spans of noise, but there are 1 sentinels"));
   EXPECT_THAT(
       error(spans_in(folder, "validation_fraction: 0.005, "), Phase::validate),
-      AllOf(HasSubstr("there are 20 bytes for validate"), HasSubstr("validation_fraction")));
+      AllOf(HasSubstr("there are 20 bytes for validation"), HasSubstr("validation_fraction")));
   EXPECT_THAT(error("end_of_text: 1, span_corruption: {source: {name: nanogpt, files: ['" +
                     folder.write("tokens", std::string(4000, '\3')).string() + "']}}"),
               HasSubstr("first_sentinel: without task.data.tokenizer"));

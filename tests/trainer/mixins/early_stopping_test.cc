@@ -65,6 +65,11 @@ TEST(EarlyStopping, SaysWhy) {
   EXPECT_EQ(stopping.reason(),
             "loss has got no better in 2 validations: the best was 2.5 at step 10 "
             "(early_stopping.patience 2)");
+  EarlyStopping close({.metric = "loss", .patience = 1, .min_delta = 0.5});
+  for (const int64_t step : {10, 20}) close.take(step == 10 ? 2.5 : 2.25, step);
+  EXPECT_EQ(close.reason(),
+            "loss has got no better by more than 0.5 (early_stopping.min_delta) in 1 validation: "
+            "the best was 2.5 at step 10 (early_stopping.patience 1)");
   EarlyStopping reached({.metric = "loss", .threshold = 1});
   reached.take(0.5, 1);
   EXPECT_EQ(reached.reason(), "loss 0.5 has reached early_stopping.threshold, 1");

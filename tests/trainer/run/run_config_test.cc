@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -236,6 +237,34 @@ TEST_F(RunConfig, AnotherTrainersIsComparedAsItIsWritten) {
         changes(Started({"training.max_steps=9", "exp_name=tiny"}));
       },
       ThrowsMessage<UserError>(HasSubstr("watching: was {every: 5}, now (absent)")));
+}
+
+// Names another trainer in the config that is kept, and adds `sections`.
+void keep_as_of_other_trainer(const std::string& text, const std::string& sections = "") {
+  std::string other = text + sections;
+  other.replace(other.find("\nname: tiny"), 11, "\nname: other");
+  std::ofstream("run/config.yaml") << other;
+}
+
+TEST_F(RunConfig, ARunKeepsItsTrainerAndTheWaysOutAreTold) {
+  keep(Started());
+  const std::string text = read("run/config.yaml");
+  keep_as_of_other_trainer(text);
+  EXPECT_THAT([] { changes(Started({"exp_name=tiny"})); },
+              ThrowsMessage<UserError>(AllOf(
+                  HasSubstr("run holds a run of the trainer other, and name is tiny (tiny.yaml:1): "
+                            "a run keeps its trainer, so write name=other. Go on by its own "
+                            "config: "),
+                  HasSubstr("run/config.yaml exp_dir=run\n"),
+                  HasSubstr("\nOr insist with ++name=tiny, which has all sections of other"),
+                  Not(HasSubstr("load_from")))))
+      << "there are no weights yet";
+  keep_as_of_other_trainer(text, "watching: {every: 5}\n");
+  EXPECT_THAT([] { changes(Started({"exp_name=tiny"})); },
+              ThrowsMessage<UserError>(Not(HasSubstr("insist"))));
+  keep_as_of_other_trainer(text);
+  EXPECT_THAT(changes(Started({"++name=tiny", "exp_name=tiny"})),
+              ElementsAre("name: was other, now tiny (command line)"));
 }
 
 // As Phalanx 0.1.0 kept it before.

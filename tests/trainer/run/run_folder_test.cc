@@ -109,6 +109,11 @@ TEST_F(RunFolder, OneWithOtherThingsInItIsRefused) {
                                HasSubstr("choose an exp_dir")));
   for (const char* name : {"a", "b", "c"}) write(fs::path("data") / name, "");
   expect_refused("data", HasSubstr("(a, b, c, ...)"));
+  write("runs/a/run_0/config.yaml", kConfig);
+  write("runs/a/run_0/starts.jsonl", "");
+  write("runs/a/notes", "");
+  expect_refused("runs/a", AllOf(HasSubstr("runs/a is a folder of runs (run_0), and no run itself"),
+                                 HasSubstr("as in exp_dir=runs/a/run_0; for a new run")));
   // Anybody's: training there would write over it.
   write("project/config.yaml", kConfig);
   expect_refused("project", HasSubstr("(config.yaml)"));
@@ -122,6 +127,7 @@ TEST_F(RunFolder, OneWithinAnotherRunIsRefused) {
   for (const char* inside : {"runs/a/run_0/again", "runs/a/run_0/checkpoints/x/y",
                              "runs/a/../a/run_0/again/", "runs/./a/run_0/logs"}) {
     expect_refused(inside, AllOf(HasSubstr("within the folder of another run, " + run),
+                                 HasSubstr("to go on with that run, write exp_dir=" + run + ";"),
                                  HasSubstr("exp_dir outside")));
   }
   fs::create_directory_symlink("runs/a/run_0", "link");

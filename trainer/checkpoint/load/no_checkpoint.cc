@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "trainer/base/nearest.h"
 #include "trainer/base/user_error.h"
 #include "trainer/checkpoint/load/foreign.h"
 #include "trainer/io/hub_name.h"
@@ -59,6 +60,16 @@ std::vector<fs::path> runs_below(const fs::path& folder) {
   return runs.empty() ? deeper : runs;
 }
 
+// "; did you mean 'runs/my/run_0'?": a folder beside the one that is not there.
+std::string question_of(const fs::path& missing) {
+  std::vector<std::string> names;
+  const fs::path parent = missing.has_parent_path() ? missing.parent_path() : ".";
+  for (const fs::path& folder : folders_in(parent)) names.push_back(folder.filename().string());
+  const auto meant = nearest(missing.filename().string(), names);
+  return meant ? fmt::format("; did you mean '{}'?", (missing.parent_path() / *meant).string())
+               : std::string();
+}
+
 // "'a', 'b', ..."
 std::string listed(const std::vector<fs::path>& paths) {
   constexpr size_t kShown = 3;
@@ -75,7 +86,10 @@ void refuse_without_checkpoint(const fs::path& path) {
   refuse_foreign(path);
   std::error_code unknown;
   if (!fs::exists(path, unknown)) {
-    throw UserError(fmt::format("{}; or {}", about_missing(path), kWanted));
+    const std::string missing = about_missing(path);
+    const bool is_short = missing.ends_with("does not exist");
+    throw UserError(
+        fmt::format("{}{} {}{}", missing, is_short ? ":" : "; or", kWanted, question_of(path)));
   }
   if (!is_folder(path)) throw UserError(fmt::format("'{}' is a file: {}", path.string(), kWanted));
   if (is_run(path)) {

@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -93,10 +96,14 @@ class Comparison {
         add(key, {"only in A"});
       } else if (!is_comparable(*tensor, other)) {
         add(key, {fmt::format("{} | {}", kind_of(*tensor), kind_of(*other->second))});
-      } else if (auto cells = difference(read(read_a_, *tensor), read(read_b_, *other->second))) {
-        add(key, std::move(*cells));
       } else {
-        ++same_;
+        ++compared_;
+        auto cells = difference(read(read_a_, *tensor), read(read_b_, *other->second));
+        if (cells) {
+          add(key, std::move(*cells));
+        } else {
+          ++same_;
+        }
       }
     }
     for (const auto& [key, tensor] : b_) {
@@ -107,6 +114,10 @@ class Comparison {
   void print() const {
     if (rows_.size() > 1) fmt::print("{}\n", table(rows_));
     fmt::print("{} tensors differ, {} are the same bit for bit\n", rows_.size() - 1, same_);
+    if (compared_ > 0) return;
+    fmt::print(
+        "no tensor has one name, type and shape in both, so no values were compared: the models or "
+        "their precisions differ (`trainer checkpoint inspect A --config` prints A's)\n");
   }
 
  private:
@@ -127,12 +138,24 @@ class Comparison {
   SliceReader read_b_;
   std::vector<std::vector<std::string>> rows_{
       {"part", "tensor", "elements that differ", "largest difference", "norm of B - A over A's"}};
+  int64_t compared_ = 0;
   int64_t same_ = 0;
 };
 
-void print_states(const Manifest& a, const Manifest& b) {
-  fmt::print("A: step {}, {} samples, {} ranks\nB: step {}, {} samples, {} ranks\n\n", a.state.step,
-             a.state.samples, a.world_size, b.state.step, b.state.samples, b.world_size);
+std::string state_line(const Checkpoint& checkpoint) {
+  const Manifest& manifest = checkpoint.manifest;
+  return fmt::format("{}: step {}, {} samples, {} ranks", checkpoint.path.string(),
+                     manifest.state.step, manifest.state.samples, manifest.world_size);
+}
+
+// Nothing can differ; a run named twice is its newest both times.
+void warn_of_same(const Checkpoint& a, const Checkpoint& b) {
+  std::error_code unknown;
+  if (!std::filesystem::equivalent(a.path, b.path, unknown)) return;
+  fmt::print(stderr,
+             "warning: A and B are one checkpoint, '{}': of a run the newest is taken; RUN@STEP "
+             "names another one of it (`trainer checkpoint list RUN` lists them)\n",
+             a.path.string());
 }
 
 void print_attachments(const Manifest& a, const Manifest& b) {
@@ -167,7 +190,8 @@ void print_parts(const Manifest& a, const Manifest& b) {
 int run(const Invocation& invocation) {
   const Checkpoint a = open_checkpoint(checkpoint_at(invocation.arguments[0]));
   const Checkpoint b = open_checkpoint(checkpoint_at(invocation.arguments[1]));
-  print_states(a.manifest, b.manifest);
+  warn_of_same(a, b);
+  fmt::print("A: {}\nB: {}\n\n", state_line(a), state_line(b));
   Comparison comparison(a, b);
   Console console(STDERR_FILENO);
   with_progress(console, "comparing", comparison.progress(), [&] { comparison.run(); });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/pairs/pair_samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "trainer/api/broken_sample.h"
@@ -21,6 +23,13 @@ CutPairs look_at_pairs(const PairSamples& samples, bool may_break) {
     }
   }
   return found;
+}
+
+std::string use_of_pairs(Phase phase, std::span<const std::filesystem::path> given_files) {
+  if (phase == Phase::train) return "training";
+  if (given_files.empty()) return "validation";
+  return fmt::format("validation on '{}'{}", given_files.front().string(),
+                     given_files.size() > 1 ? ", ..." : "");
 }
 
 }  // namespace phalanx

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "trainer/api/state.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/pairs/text_pairs.h"
 
@@ -44,5 +47,9 @@ struct CutPairs {
 /// Looks at up to 100 pairs, evenly spread, so that a wrong field or length shows before the first
 /// step. A broken one throws UserError, unless `may_break`: it is left out then.
 CutPairs look_at_pairs(const PairSamples& samples, bool may_break);
+
+/// What pairs are for, in a warning of them: "training" or "validation"; of files that a task was
+/// given, a named set's say, "validation on 'books.jsonl'".
+std::string use_of_pairs(Phase phase, std::span<const std::filesystem::path> given_files);
 
 }  // namespace phalanx

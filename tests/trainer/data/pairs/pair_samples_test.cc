@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -125,6 +127,14 @@ TEST(AnswerSamples, LoseTheirEndAndAreBrokenWhereNoAnswerIsLeft) {
               HasSubstr("line 1: the input has 3 tokens, so that no target is left of 2"));
   // Without a prompt the answer's first token has nothing before it.
   EXPECT_THAT(numbers_in(batch_of<TokenBatch>(answers(config), {1})->inputs), ElementsAre('x'));
+}
+
+TEST(PairSamples, AreNamedByTheirUse) {
+  const std::vector<std::filesystem::path> files{"a.jsonl", "b.jsonl"};
+  EXPECT_EQ(use_of_pairs(Phase::train, {}), "training");
+  EXPECT_EQ(use_of_pairs(Phase::validate, {}), "validation");
+  EXPECT_EQ(use_of_pairs(Phase::validate, std::span(files).first(1)), "validation on 'a.jsonl'");
+  EXPECT_EQ(use_of_pairs(Phase::validate, files), "validation on 'a.jsonl', ...");
 }
 
 TEST(PairSamples, NameALineWithoutTheFieldsOfAPair) {
