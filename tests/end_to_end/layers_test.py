@@ -51,7 +51,8 @@ class LayersTest(runs.RunTest):
         for part in ("checkpoints", "checkpoints/latest", "checkpoints/step-00000002"):
             self.assertEqual(self.trainer("config", "diff", f"run/{part}", "tiny.yaml").stdout, found)
         self.trainer("config", "diff", "run", code=2)
-        self.assertIn("unknown action 'dif'; there are: diff", self.trainer("config", "dif", code=2).stderr)
+        self.assertIn("unknown action 'dif'; did you mean 'diff'? There are: diff",
+                      self.trainer("config", "dif", code=2).stderr)
 
     def test_two_pluses_insist_on_what_a_resume_may_not_change(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10")

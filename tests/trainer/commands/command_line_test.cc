@@ -127,10 +127,10 @@ TEST_F(CommandLine, ListTellsTheFieldsOfOne) {
 TEST_F(CommandLine, WhatIsNotToBeListedIsRefusedWithTheNearest) {
   const Outcome kind = run({"list", "modles"});
   EXPECT_EQ(kind.code, 2);
-  EXPECT_THAT(kind.errors, HasSubstr("there are: models, "));
+  EXPECT_THAT(kind.errors, HasSubstr("did you mean 'models'? There are: models, "));
   const Outcome name = run({"list", "models", "liner"});
   EXPECT_EQ(name.code, 2);
-  EXPECT_THAT(name.errors, HasSubstr("there are: linear, "));
+  EXPECT_THAT(name.errors, HasSubstr("did you mean 'linear'? There are: linear, "));
   EXPECT_THAT(run({"list", "linear"}).errors,
               HasSubstr("'linear' is a model, not a kind: list models linear"));
 }
