@@ -55,7 +55,8 @@ class HeldBackTest(runs.RunTest):
         two_ranks = self.trainer("evaluate", "run", "launcher.processes=2").stderr
         self.assertRegex(two_ranks, r"(?m)^evaluating 24 of 6553\d " + held_back.format(bound))
         whole = self.trainer("evaluate", "run", "validation.max_batches=null", "task.data.validation_limit=1000").stderr
-        self.assertRegex(whole, r"(?m)^evaluating all 6\d samples of what is held back for validation: the last 1000 of ")
+        self.assertRegex(whole, r"(?m)^evaluating all 6\d samples of what is held back for validation: "
+                                "the last 1000 of ")
 
     def test_a_run_of_before_the_limit_goes_on_with_what_it_held_back(self):
         output = self.trainer("tiny.yaml", *SHORT, "task.data.validation_limit=null", "exp_dir=old").stdout
