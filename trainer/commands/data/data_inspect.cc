@@ -259,7 +259,10 @@ bool inspect(const Named& named) {
   }
   const bool is_beyond = tokenizer != nullptr && found.largest >= tokenizer->vocabulary_size();
   if (is_beyond) {
-    fmt::print("broken: the tokenizer has only {} tokens\n", tokenizer->vocabulary_size());
+    fmt::print(
+        "broken: the token {} is none of the tokenizer '{}', which has {}: name the tokenizer of "
+        "these tokens by --tokenizer, or the format of the files by --format\n",
+        found.largest, named.tokenizer->string(), tokenizer->vocabulary_size());
   }
   const std::string problem = tokenizer == nullptr ? "" : problem_of_tokenizer(named, *tokenizer);
   if (!problem.empty()) fmt::print("broken: {}\n", problem);
