@@ -140,7 +140,9 @@ TEST_F(CommandLine, ARunsFolderStandsForItsConfig) {
   EXPECT_EQ(run({"config", "print", "here", "optimizer.lr=0.5", "--json"}).output,
             run({"config", "print", "here/config.yaml", "optimizer.lr=0.5", "--json"}).output);
   EXPECT_EQ(run({"config", "diff", "here", "here", "optimizer.lr=0.5"}).output,
-            "optimizer.lr: 0.1 | 0.5\n");
+            "# here | here with optimizer.lr=0.5\noptimizer.lr: 0.1 | 0.5\n");
+  EXPECT_EQ(run({"config", "diff", "here", "here/config.yaml"}).output,
+            "# here | here/config.yaml\n# no field differs\n");
   EXPECT_EQ(run({"config", "diff", "here", "here", "tiny.yaml"}).code, 2);
 }
 
