@@ -113,9 +113,13 @@ int run_print(const Invocation& invocation) {
 
 int run_explain(const Invocation& invocation) {
   const TextStyle style = page_style(STDOUT_FILENO);
-  fmt::print("{}", explained_path(invocation.arguments, {.width = style.width,
-                                                         .colour = style.colour,
-                                                         .explain_key = &word_of_others}));
+  // The path may be called as a folder here.
+  std::vector<std::string> arguments =
+      with_config_files(Arguments(invocation.arguments).subspan(1));
+  arguments.insert(arguments.begin(), invocation.arguments.front());
+  fmt::print("{}", explained_path(arguments, {.width = style.width,
+                                              .colour = style.colour,
+                                              .explain_key = &word_of_others}));
   return 0;
 }
 
@@ -174,7 +178,8 @@ Command config_command() {
                   .help =
                       "Shows type, range, default and meaning of the fields at and below a dotted "
                       "path, in every class that has them. With a config: in the classes that it "
-                      "names, with their values, and where they are written. The config need not "
+                      "names, with their values, and where they are written; a run's folder "
+                      "stands for its config.yaml. The config need not "
                       "be whole: `explain task my.yaml` shows what the named task takes.",
                   .examples = {"config explain optimizer.lr", "config explain task my.yaml"},
                   .positionals = {{"PATH", Positional::Takes::key}, kConfigs, kOverrides},
