@@ -52,6 +52,7 @@ class CheckpointTest(runs.RunTest):
 
         same = self.trainer("checkpoint", "diff", "run", "run").stdout
         self.assertIn("0 tensors differ", same)
+        self.assertRegex(same, r"(?m)^A: step \d+, \d+ samples, 1 rank$")
         other = self.trainer("checkpoint", "diff", "run/checkpoints/step-00000030", "run").stdout
         self.assertIn("wte.weight", other)
         self.assertNotIn(" 0 are the same", same)

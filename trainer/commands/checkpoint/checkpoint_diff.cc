@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "trainer/cli/columns.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/checkpoint_paths.h"
+#include "trainer/commands/counted.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
@@ -106,7 +108,9 @@ class Comparison {
 
   void print() const {
     if (rows_.size() > 1) fmt::print("{}\n", table(rows_));
-    fmt::print("{} tensors differ, {} are the same bit for bit\n", rows_.size() - 1, same_);
+    const int64_t differing = std::ssize(rows_) - 1;
+    fmt::print("{} differ{}, {} {} the same bit for bit\n", counted(differing, "tensor"),
+               differing == 1 ? "s" : "", same_, same_ == 1 ? "is" : "are");
   }
 
  private:
@@ -130,9 +134,14 @@ class Comparison {
   int64_t same_ = 0;
 };
 
+std::string state_of(const Manifest& manifest) {
+  return fmt::format("step {}, {}, {}", manifest.state.step,
+                     counted(manifest.state.samples, "sample"),
+                     counted(manifest.world_size, "rank"));
+}
+
 void print_states(const Manifest& a, const Manifest& b) {
-  fmt::print("A: step {}, {} samples, {} ranks\nB: step {}, {} samples, {} ranks\n\n", a.state.step,
-             a.state.samples, a.world_size, b.state.step, b.state.samples, b.world_size);
+  fmt::print("A: {}\nB: {}\n\n", state_of(a), state_of(b));
 }
 
 void print_attachments(const Manifest& a, const Manifest& b) {

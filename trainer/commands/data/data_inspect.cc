@@ -20,6 +20,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8.h"
 #include "trainer/cli/command.h"
+#include "trainer/commands/counted.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/resolve.h"
@@ -246,11 +247,10 @@ bool inspect(const Named& named) {
   }
   const Tokenizer* const tokenizer = loaded ? loaded->tokenizer.get() : nullptr;
   const bool has_documents = named.has_documents() && found.documents > 0;
-  const std::string documents = has_documents ? fmt::format(" in {} document{}", found.documents,
-                                                            found.documents == 1 ? "" : "s")
-                                              : "";
-  fmt::print("{}: {}, {} tokens{}, the largest is {}\n", named.path.string(), named.format,
-             set->size(), documents, found.largest);
+  const std::string documents =
+      has_documents ? " in " + counted(found.documents, "document") : std::string();
+  fmt::print("{}: {}, {}{}, the largest is {}\n", named.path.string(), named.format,
+             counted(set->size(), "token"), documents, found.largest);
   if (has_documents) {
     print_first_documents(*set, tokenizer);
   } else if (set->size() > 0) {
