@@ -137,13 +137,17 @@ void LanguageModeling::adapt_to(const CausalLanguageModel& model) {
 
 void LanguageModeling::check(const CausalLanguageModel& model) const {
   if (tokenizer_ && model.vocabulary_size() < tokenizer_->vocabulary_size()) {
-    throw UserError(
-        fmt::format("the model knows {} tokens, but the task language_modeling reads {} and needs "
-                    "{}: raise the model's vocabulary (model.vocab_size), or, where its weights "
-                    "come from checkpoint.load_from, take the tokenizer of that model",
-                    model.vocabulary_size(),
-                    config_.data.are_bytes() ? "bytes" : "those of task.data.tokenizer",
-                    tokenizer_->vocabulary_size()));
+    throw UserError(fmt::format(
+        "the model knows {} tokens (model.vocab_size), but {} {}: set model.vocab_size={} or more; "
+        "a model that is trained already, as one of checkpoint.load_from, takes the tokenizer that "
+        "it was trained with",
+        model.vocabulary_size(),
+        config_.data.are_bytes()
+            ? fmt::format("{} reads bytes, of which there are",
+                          config_.data.path ? "task.data.path" : "task.data.source")
+            : fmt::format("the tokenizer '{}' ({}) has", tokenizer_name_.string(),
+                          tokenizer_field_),
+        tokenizer_->vocabulary_size(), tokenizer_->vocabulary_size()));
   }
   if (config_.data.documents == Documents::separated && !model.separates_documents()) {
     throw UserError(

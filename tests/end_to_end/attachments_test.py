@@ -111,8 +111,8 @@ class AttachmentsTest(runs.RunTest):
 
     def test_a_tokenizer_that_does_not_fit_is_named(self):
         refused = self.train("model.vocab_size=259", code=2).stderr
-        self.assertIn(f"the model knows 259 tokens, but the task language_modeling reads those of "
-                      f"task.data.tokenizer and needs {VOCABULARY}", refused)
+        self.assertIn(f"the model knows 259 tokens (model.vocab_size), but the tokenizer 'tok' (task.data.tokenizer) "
+                      f"has {VOCABULARY}: set model.vocab_size={VOCABULARY} or more", " ".join(refused.split()))
         self.assertFalse((self.folder / "run/checkpoints").exists())
         # At an import it is a warning: the files may be of use elsewhere.
         self.trainer("tiny.yaml", "exp_dir=bytes", "training.max_steps=1")

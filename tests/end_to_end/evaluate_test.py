@@ -166,15 +166,25 @@ training: {max_steps: 2, batch_size: 8}
         told = self.trainer("evaluate", "run", "text.txt", "--tokenizer=bytes", code=2).stderr
         self.assertIn("reads its data without a tokenizer", " ".join(told.split()))
 
-    def test_an_imported_model_needs_a_task(self):
+    def test_an_imported_model_is_used_as_its_hugging_face_folder(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5")
         self.trainer("checkpoint", "export", "run", "hub")
         self.trainer("checkpoint", "import", "hub", "imported")
-        for command in (["evaluate", "imported"], ["evaluate", "imported", "text.txt"],
-                        ["predict", "imported", "text.txt", "--output=rows.jsonl"]):
-            error = self.trainer(*command, code=2).stderr
-            self.assertIn("'imported' holds a model alone, without a task: name a config with the section task by "
-                          "--config=FILE, or its fields, task.name=NAME and ", error)
+        what = "'imported' says what the model is, not what it is for: "
+        for command, told in (
+            (["evaluate", "imported"], what + "name a file to evaluate (trainer evaluate imported FILE), or name a "
+                                              "task: task.name=language_modeling and its data, or "),
+            (["evaluate", "imported"], "; or a config with the section task, by --config=FILE"),
+            (["evaluate", "imported", "text.txt"], "'imported' holds no tokenizer: name the one "),
+            (["predict", "imported", "text.txt", "--output=rows.jsonl"],
+             what + "name a task: task.name=language_modeling for the probability of each line, or "),
+        ):
+            with self.subTest(command):
+                self.assertIn(told, " ".join(self.trainer(*command, code=2).stderr.split()))
+        self.write("short.txt", runs.TEXT[:3000])
+        measured, = self.evaluate("short.txt", "--tokenizer=bytes", folder="imported")
+        expected, = self.evaluate("short.txt", "--tokenizer=bytes", folder="hub")
+        self.assertEqual(measured | {"model": "hub"}, expected)
         row, = self.evaluate("--config=tiny.yaml", folder="imported")
         self.assertEqual(row["loss"], self.evaluate()[0]["loss"])
 

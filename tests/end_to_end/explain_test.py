@@ -44,6 +44,24 @@ class ExplainTest(runs.RunTest):
         told = self.trainer("config", "explain", "nothing", code=2).stderr
         self.assertIn("there is no field 'nothing'; `trainer train --help` names them all", told)
 
+    def test_of_a_runs_folder(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2", "optimizer.lr=0.25")
+        self.assertIn("here 0.25  # ", self.explained("optimizer.lr", "run")[0])
+
+    def test_what_is_no_path_is_answered_with_what_may_be_meant(self):
+        for arguments, told in (
+            (["n_layer"], "there is no field 'n_layer'; did you mean 'model.n_layer'"),
+            (["n_layers"], "there is no field 'n_layers'; did you mean 'model.n_layer'"),
+            (["adamw"], "there is no field 'adamw'; 'adamw' is a value of 'optimizer.name', which explain takes;"),
+            (["tiny.yaml", "optimizer.lr"],
+             "'tiny.yaml' is a file, and the field comes first: trainer config explain PATH tiny.yaml"),
+            (["optimizer.lr", "optimizer.betas"],
+             "'optimizer.betas' is a field, and no config of this name is there: explain takes one field"),
+        ):
+            with self.subTest(arguments):
+                told_here = self.trainer("config", "explain", *arguments, code=2).stderr
+                self.assertIn(told, " ".join(told_here.split()))
+
     def test_of_what_stands_below_a_name_of_the_users(self):
         told = self.trainer("config", "explain", "optimizers.critic.lr").stdout
         self.assertIn("with optimizers.critic.name: adamw\noptimizers.critic.lr  (", told)

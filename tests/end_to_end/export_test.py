@@ -216,7 +216,7 @@ class ExportTest(runs.RunTest):
         self.assertIn("--dtype=fp32|bf16|fp16", self.export("out", "--dtype", code=2).stderr)
         self.assertIn("unknown value of --dtype 'int8'",
                       self.export("out", "--dtype=int8", code=2).stderr)
-        self.assertIn("unknown value of --format 'hff'; there are: hf",
+        self.assertIn("unknown value of --format 'hff'; did you mean 'hf'? There are: hf",
                       self.export("out", "--format=hff", code=2).stderr)
         (self.folder / "empty").mkdir()
         self.export("empty")

@@ -227,11 +227,16 @@ task:
         self.write("empty.jsonl", "\n")
         self.write("empty.txt", "")
         self.write("wrong.yaml", "temperature: 1\nmax_length: 3\n")
+        self.write("bpe/tokenizer.json", byte_bpe.tokenizer_json())
         for arguments, message in [
             (["--input=broken.jsonl"], "'broken.jsonl', line 3"),
             (["--input=other.jsonl"], "'other.jsonl', line 2: the line has neither 'prompt', a text"),
             (["--input=ids.jsonl"], "'ids.jsonl', line 1: its 'prompt_token_ids' is no list of tokens"),
             (["--input=large.jsonl"], "the token 256 is not in the model's vocabulary of 256"),
+            (["--prompt=the", "--tokenizer=bpe"],
+             "--prompt: the token 257 is not in the model's vocabulary of 256 (model.vocab_size): the tokenizer that "
+             f"reads the prompt has {byte_bpe.END + 1} tokens: name the one that the model was trained with by "
+             "--tokenizer"),
             (["--input=empty.jsonl"], "'empty.jsonl' has no prompts"),
             (["--input=empty.txt"], "'empty.txt': it has no tokens, and the model names none that begins a text"),
             (["--input=missing"], "there is no file 'missing'"),

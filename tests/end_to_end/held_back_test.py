@@ -46,6 +46,18 @@ class HeldBackTest(runs.RunTest):
         self.assertEqual(self.said(output),
                          "3 micro-batches a rank of 16384 (validation.max_batches); held back: " + BOUNDED)
 
+    def test_an_evaluation_says_how_much_of_it_is_measured(self):
+        self.trainer("tiny.yaml", *SHORT, "validation.max_batches=3", "exp_dir=run")
+        held_back = "samples{} of what is held back for validation: " + BOUNDED + "\n"
+        bound = r" \(validation\.max_batches=3; null takes all\)"
+        told = self.trainer("evaluate", "run").stderr
+        self.assertRegex(told, r"(?m)^evaluating 12 of 6553\d " + held_back.format(bound))
+        two_ranks = self.trainer("evaluate", "run", "launcher.processes=2").stderr
+        self.assertRegex(two_ranks, r"(?m)^evaluating 24 of 6553\d " + held_back.format(bound))
+        whole = self.trainer("evaluate", "run", "validation.max_batches=null", "task.data.validation_limit=1000").stderr
+        self.assertRegex(whole, r"(?m)^evaluating all 6\d samples of what is held back for validation: "
+                                "the last 1000 of ")
+
     def test_a_run_of_before_the_limit_goes_on_with_what_it_held_back(self):
         output = self.trainer("tiny.yaml", *SHORT, "task.data.validation_limit=null", "exp_dir=old").stdout
         self.assertIn(NOT_BOUNDED, self.said(output))

@@ -38,20 +38,24 @@ class LayersTest(runs.RunTest):
     def test_what_differs_between_files_and_runs_is_told(self):
         self.write("other.yaml", "include: tiny.yaml\noptimizer: {lr: 0.5}\nmodel: {n_head: 1}\n")
         found = self.trainer("config", "diff", "tiny.yaml", "other.yaml").stdout
-        self.assertEqual(found, "model.n_head: 2 | 1\noptimizer.lr: 0.001 | 0.5\n")
+        self.assertEqual(found, "# tiny.yaml | other.yaml\nmodel.n_head: 2 | 1\noptimizer.lr: 0.001 | 0.5\n")
         self.write("mixture.yaml", "include: tiny.yaml\ntask: {data: {path: null, mixture: ["
                    "{source: {name: bytes, files: [a.txt]}}, {source: {name: bytes, files: [b.txt]}}]}}\n")
         self.assertEqual(self.trainer("config", "diff", "mixture.yaml", "mixture.yaml",
                                       "task.data.mixture[1].source.files=[c.txt]").stdout,
+                         "# mixture.yaml | mixture.yaml with task.data.mixture[1].source.files=[c.txt]\n"
                          "task.data.mixture[1].source.files: [b.txt] | [c.txt]\n")
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2")
         found = self.trainer("config", "diff", "run", "tiny.yaml").stdout
         self.assertIn("training.max_steps: 2 | 40\n", found)
-        self.assertEqual(self.trainer("config", "diff", "run", "run").stdout, "")
+        self.assertEqual(self.trainer("config", "diff", "run", "run").stdout,
+                         "# run | run\n# no field differs\n")
         for part in ("checkpoints", "checkpoints/latest", "checkpoints/step-00000002"):
-            self.assertEqual(self.trainer("config", "diff", f"run/{part}", "tiny.yaml").stdout, found)
+            self.assertEqual(self.trainer("config", "diff", f"run/{part}", "tiny.yaml").stdout,
+                             found.replace("# run |", f"# run/{part} |"))
         self.trainer("config", "diff", "run", code=2)
-        self.assertIn("unknown action 'dif'; there are: diff", self.trainer("config", "dif", code=2).stderr)
+        self.assertIn("unknown action 'dif'; did you mean 'diff'? There are: diff",
+                      self.trainer("config", "dif", code=2).stderr)
 
     def test_two_pluses_insist_on_what_a_resume_may_not_change(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=10")

@@ -68,6 +68,8 @@ class OtherTokenizer(runs.RunTest):
         self.assertNotIn("broken", self.trainer("data", "inspect", "tokens", "--tokenizer=tok").stdout)
         told = self.trainer("data", "inspect", "tokens", "--tokenizer=bytes", code=1).stdout
         self.assertIn("broken: " + OF_BYTES.replace("task.data.tokenizer", "--tokenizer"), told)
+        self.assertRegex(told, r"broken: the token 25\d is none of the tokenizer 'bytes', which has 256: name the "
+                               "tokenizer of these tokens by --tokenizer")
 
     def test_a_default_prompt_without_tokens_makes_no_sample(self):
         self.write("pieces/tokenizer.json", word_piece())

@@ -111,7 +111,12 @@ class PredictTest(runs.RunTest):
             expected = self.predict(f"{model}.jsonl", run=model, data="asked.jsonl")
             task, text = ("instruction_tuning", "{q}=") if model == "gpt2" else ("sequence_to_sequence", "{q}")
             fields = ["--tokenizer=bytes", f"task.name={task}", "task.generation.max_new_tokens=6"]
-            self.assertIn("task.data.pairs.input", self.predict("never", *fields, run=f"{model}-hf", code=2))
+            # The field of a line is to be named: `text` is what sequence_to_sequence reads by itself.
+            told = "task.data.pairs.input: a mandatory value is missing" if model == "gpt2" else (
+                "'asked.jsonl', line 1: the line has no field 'text': its fields are 'a', 'q' "
+                "(task.data.pairs.input is '{text}': it names the fields that the model reads)")
+            errors = self.predict("never", *fields, run=f"{model}-hf", data="asked.jsonl", code=2)
+            self.assertIn(told, " ".join(errors.split()))
             found = self.predict(f"{model}-hf.jsonl", *fields, f'task.data.pairs.input="{text}"', run=f"{model}-hf",
                                  data="asked.jsonl")
             self.assertEqual(found, expected)
@@ -119,6 +124,15 @@ class PredictTest(runs.RunTest):
                                    f'data: {{pairs: {{input: "{text}"}}}}}}\n')
             self.assertEqual(self.predict(f"{model}-by-file.jsonl", "--tokenizer=bytes", "--config=use.yaml",
                                           run=f"{model}-hf", data="asked.jsonl"), expected)
+            # A checkpoint that is imported of the folder is used as the folder.
+            self.trainer("checkpoint", "import", f"{model}-hf", f"{model}-imported")
+            self.assertEqual(self.predict(f"{model}-imported.jsonl", *fields, f'task.data.pairs.input="{text}"',
+                                          run=f"{model}-imported", data="asked.jsonl"), expected)
+        # Plain text needs no field.
+        self.write("asked.txt", "".join(f"{json.loads(pair)['q']}\n" for pair in pairs[:4]))
+        self.assertEqual(self.predict("t5-plain.jsonl", "--tokenizer=bytes", "task.name=sequence_to_sequence",
+                                      "task.generation.max_new_tokens=6", run="t5-hf", data="asked.txt"),
+                         (self.folder / "t5.jsonl").read_text())
 
     def test_a_validation_scores_the_texts_that_predict_writes(self):
         pairs = [{"q": f"{i} + {i}", "a": "7" if i % 3 else "9"} for i in range(40)]

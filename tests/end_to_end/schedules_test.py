@@ -73,7 +73,8 @@ class SchedulesTest(runs.RunTest):
         self.write("longer.yaml", "include: moved/config.yaml\ntraining: {max_steps: 18}\n")
         for second in (["longer.yaml"], ["moved", "training.max_steps=18"]):
             found = self.trainer("config", "diff", "moved", *second)
-            self.assertEqual((found.stdout, found.stderr), ("training.max_steps: 12 | 18\n", told))
+            self.assertEqual((found.stdout, found.stderr),
+                             (f"# moved | {' with '.join(second)}\ntraining.max_steps: 12 | 18\n", told))
         kept = ("training.max_steps=18", "lr_scheduler.decay_steps=12")
         self.assertEqual(self.trainer("config", "diff", "moved", "moved", *kept).stderr, "")
         found = self.train("moved", *config, "training.max_steps=18")

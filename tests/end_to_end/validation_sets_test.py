@@ -154,6 +154,19 @@ class ValidationSetsTest(runs.RunTest):
         self.assertEqual(self.evaluate("a.txt")[0]["loss"], whole["loss"])
         self.assertNotEqual(self.evaluate("a.txt", "validation.max_batches=1")[0]["loss"], whole["loss"])
 
+    def test_a_bound_is_told_for_each_set(self):
+        self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=5", SETS[0], "validation.max_batches=2")
+        bound = r"samples \(validation\.max_batches=2; null takes all\) of "
+        told = self.trainer("evaluate", "run").stderr
+        self.assertRegex(told, r"(?m)^evaluating 8 of \d+ " + bound + "what is held back for validation: the last ")
+        for name in "a", "b":
+            self.assertRegex(told, rf"(?m)^evaluating 8 of \d+ {bound}the set {name}$")
+        # Files are read whole; a bound on the command line is told for each.
+        self.assertNotIn("null takes all", self.trainer("evaluate", "run", "a.txt", "b.txt").stderr)
+        told = self.trainer("evaluate", "run", "a.txt", "b.txt", "validation.max_batches=2").stderr
+        for name in "a", "b":
+            self.assertRegex(told, rf"(?m)^evaluating 8 of \d+ {bound}{name}\.txt$")
+
     def test_a_mixture_is_told_how_to_read_a_file(self):
         tokens = runs.TEXT.encode()
         for name in ("x.bin", "y.bin"):

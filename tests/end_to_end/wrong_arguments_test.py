@@ -126,7 +126,7 @@ class WrongArguments(runs.RunTest):
         self.assertIn("'5 min' is not a duration; write 5m",
                       self.refused("tiny.yaml", "training.max_seconds=5 min"))
         self.assertIn("did you mean 'bf16'?", self.refused("tiny.yaml", "mixed_precision=bfloat16"))
-        self.assertIn("did you mean --dtype=bf16?",
+        self.assertIn("unknown value of --dtype 'bfloat16'; did you mean 'bf16'? There are: ",
                       self.refused("checkpoint", "export", "runs/tiny/run_0", "out", "--dtype=bfloat16"))
         self.assertIn("did you mean 'r'?", self.refused("tiny.yaml", "lora.rank=3"))
         self.assertIn("all linear layers are ['*']", self.refused("tiny.yaml", "lora.target_modules=[all-linear]"))

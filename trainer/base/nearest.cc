@@ -108,7 +108,9 @@ std::string unknown_name(std::string_view kind, std::string_view name,
                          std::vector<std::string> candidates) {
   const std::string text = "unknown " + std::string(kind) + " '" + std::string(name) + "'; ";
   if (candidates.empty()) return text + "there is none";
-  return text + "there are: " + joined(by_nearness(name, std::move(candidates)));
+  const auto near = nearest(name, candidates);
+  return text + (near ? "did you mean '" + *near + "'? There are: " : "there are: ") +
+         joined(by_nearness(name, std::move(candidates)));
 }
 
 std::string unknown_class(std::string_view kind, std::string_view name,

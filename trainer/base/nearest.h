@@ -23,8 +23,8 @@ std::vector<std::string> by_nearness(std::string_view name, std::vector<std::str
 std::optional<std::string> nearest(std::string_view name,
                                    const std::vector<std::string>& candidates);
 
-/// "unknown optimizer 'adamw2'; there are: adamw, adam, sgd": what a registry says of a name that
-/// it lacks, nearest first.
+/// "unknown optimizer 'adamw2'; did you mean 'adamw'? There are: adamw, adam, sgd": what a registry
+/// says of a name that it lacks, nearest first; without the question where none is close.
 std::string unknown_name(std::string_view kind, std::string_view name,
                          std::vector<std::string> candidates);
 

@@ -110,9 +110,7 @@ std::vector<std::string> names_of_values(const Flag& flag) {
 void check_listed(const Flag& flag, const std::string& value) {
   const std::vector<std::string> known = names_of_values(flag);
   if (std::find(known.begin(), known.end(), value) != known.end()) return;
-  const auto near = nearest(value, known);
-  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known) +
-                  (near ? fmt::format("; did you mean {}={}?", flag.name, *near) : ""));
+  throw UserError(unknown_name(fmt::format("value of {}", flag.name), value, known));
 }
 
 void check_count_value(const Flag& flag, const std::string& value) {
@@ -182,7 +180,7 @@ void check_flags(const NamedCommand& command, const Invocation& invocation) {
     } else if (const Flag* flag = find_flag(*command.command, name)) {
       check_value(*flag, written);
     } else {
-      throw UnknownOption(unknown_name("option", written, names), command, written);
+      throw UnknownOption(unknown_name("option", name, names), command, written);
     }
   }
 }

@@ -78,7 +78,8 @@ void read_known(const TokenSet& tokens, int64_t begin, std::optional<int64_t> vo
   throw BrokenSampleError(
       {.source = tokens.file_of(place),
        .kind = "a token beyond the vocabulary",
-       .message = fmt::format("{} is {}, but the model knows only tokens below {}: the tokens are "
+       .message = fmt::format("{} is {}, but the model knows only tokens below {} "
+                              "(model.vocab_size): raise that for a new model, else the tokens are "
                               "not of its tokenizer, or the file is broken",
                               tokens.place_of(place), *wrong, *vocabulary_size)});
 }

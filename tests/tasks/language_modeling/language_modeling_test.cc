@@ -367,6 +367,7 @@ TEST(LanguageModeling, AttachesItsTokenizersFiles) {
 TEST(LanguageModeling, RefusesAModelThatDoesNotKnowItsTokenizersTokens) {
   const TextFolder folder;
   folder.write("characters.txt", "0123456789\n");
+  const std::string text = folder.write("text", "0123456789").string();
   const auto task = make_registered<AnyTask>(
       "language_modeling", "{data: {source: {name: nanogpt, files: [unused]}, tokenizer: " +
                                folder.path().string() + ", sequence_length: 4}}");
@@ -374,7 +375,20 @@ TEST(LanguageModeling, RefusesAModelThatDoesNotKnowItsTokenizersTokens) {
   EXPECT_EQ(error_of([&] { task->check_model(fits); }), "no error");
   Bigram few_tokens(10, 4);
   EXPECT_THAT(error_of([&] { task->check_model(few_tokens); }),
-              AllOf(HasSubstr("10 tokens"), HasSubstr("task.data.tokenizer and needs 11")));
+              AllOf(HasSubstr("the model knows 10 tokens (model.vocab_size), but the tokenizer '" +
+                              folder.path().string() + "' (task.data.tokenizer) has 11"),
+                    HasSubstr("set model.vocab_size=11 or more")));
+  // A source of texts names its own.
+  const auto of_texts =
+      make_registered<AnyTask>("language_modeling", "{data: {source: {name: text, files: [" + text +
+                                                        "], tokenizer: " + folder.path().string() +
+                                                        "}, sequence_length: 4}}");
+  EXPECT_THAT(error_of([&] { of_texts->check_model(few_tokens); }),
+              HasSubstr("(task.data.source.tokenizer) has 11"));
+  const auto of_bytes =
+      make_registered<AnyTask>("language_modeling", "{data: {path: unused, sequence_length: 4}}");
+  EXPECT_THAT(error_of([&] { of_bytes->check_model(few_tokens); }),
+              HasSubstr("but task.data.path reads bytes, of which there are 256: set "));
 }
 
 TEST(LanguageModeling, IsBuiltByItsName) {

@@ -56,7 +56,11 @@ TEST(ByNearness, KeepsTheOrderOfEquallyNearOnes) {
 
 TEST(UnknownName, ListsWhatThereIsNearestFirst) {
   EXPECT_EQ(unknown_name("optimizer", "adamw2", {"sgd", "adam", "adamw"}),
-            "unknown optimizer 'adamw2'; there are: adamw, adam, sgd");
+            "unknown optimizer 'adamw2'; did you mean 'adamw'? There are: adamw, adam, sgd");
+  EXPECT_EQ(unknown_name("optimizer", "AdamW", {"sgd", "adam", "adamw"}),
+            "unknown optimizer 'AdamW'; did you mean 'adamw'? There are: adamw, adam, sgd");
+  EXPECT_EQ(unknown_name("optimizer", "newton", {"sgd", "adam"}),
+            "unknown optimizer 'newton'; there are: sgd, adam");
   EXPECT_EQ(unknown_name("task", "x", {}), "unknown task 'x'; there is none");
 }
 

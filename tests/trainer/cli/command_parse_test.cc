@@ -92,7 +92,8 @@ TEST(CommandParse, TheFirstCommandIsMeantWhereNoneIsNamed) {
 TEST(CommandParse, ACommandMayStandWithOrWithoutAnAction) {
   EXPECT_EQ(parse({"start", "a.yaml"}).command.name, "tool start");
   EXPECT_EQ(parse({"start", "far"}).command.name, "tool start far");
-  EXPECT_THAT(refusal({"start", "fat"}), HasSubstr("unknown action 'fat'; there are: far"));
+  EXPECT_THAT(refusal({"start", "fat"}),
+              HasSubstr("unknown action 'fat'; did you mean 'far'? There are: far"));
   EXPECT_THAT(refusal({"start"}), HasSubstr("FILE is missing"));
 }
 
@@ -141,6 +142,8 @@ TEST(CommandParse, AFlagsValueStandsBehindItOrBehindAnEqualsSign) {
   EXPECT_EQ(parse({"cut", "a", "--fast"}).invocation.value("--size"), std::nullopt);
   EXPECT_EQ(refusal({"cut", "a", "--size=huge"}),
             "unknown value of --size 'huge'; there are: big, small");
+  EXPECT_EQ(refusal({"cut", "a", "--size=smal"}),
+            "unknown value of --size 'smal'; did you mean 'small'? There are: small, big");
   EXPECT_EQ(refusal({"cut", "a", "--size", "--fast"}),
             "unknown value of --size '--fast'; there are: small, big");
   EXPECT_EQ(refusal({"cut", "a", "--size"}), "option --size lacks its value: --size=small|big");
@@ -210,12 +213,16 @@ TEST(CommandParse, HelpIsAskedForWithoutTheArguments) {
 TEST(CommandParse, RefusesWhatThereIsNotAndNamesTheNearest) {
   EXPECT_EQ(
       refusal({"shw"}),
-      "unknown command 'shw'; there are: show, cut, pack, start; nor is there a config file of "
-      "that name");
-  EXPECT_EQ(refusal({"show", "al"}),
-            "unknown action 'al'; there are: all, one; `tool show --help` lists them");
+      "unknown command 'shw'; did you mean 'show'? There are: show, cut, pack, start; nor is there "
+      "a config file of that name");
+  EXPECT_EQ(
+      refusal({"show", "al"}),
+      "unknown action 'al'; did you mean 'all'? There are: all, one; `tool show --help` lists "
+      "them");
   EXPECT_THAT(refusal({"cut", "a.yaml", "--fats"}),
-              HasSubstr("unknown option '--fats'; there are: --fast, "));
+              HasSubstr("unknown option '--fats'; did you mean '--fast'? There are: --fast, "));
+  EXPECT_THAT(refusal({"cut", "a.yaml", "--out=/a/long/path"}),
+              HasSubstr("unknown option '--out'; did you mean '--output'? There are: "));
   EXPECT_THAT(refusal({"cut", "a.yaml", "-f"}), HasSubstr("unknown option '-f'"));
   EXPECT_THAT(refusal({"cut", "--version"}), HasSubstr("unknown option '--version'"));
   EXPECT_THAT(refusal({"cut", "--helpp", "--help"}), HasSubstr("unknown option '--helpp'"));

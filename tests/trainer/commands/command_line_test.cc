@@ -127,10 +127,10 @@ TEST_F(CommandLine, ListTellsTheFieldsOfOne) {
 TEST_F(CommandLine, WhatIsNotToBeListedIsRefusedWithTheNearest) {
   const Outcome kind = run({"list", "modles"});
   EXPECT_EQ(kind.code, 2);
-  EXPECT_THAT(kind.errors, HasSubstr("there are: models, "));
+  EXPECT_THAT(kind.errors, HasSubstr("did you mean 'models'? There are: models, "));
   const Outcome name = run({"list", "models", "liner"});
   EXPECT_EQ(name.code, 2);
-  EXPECT_THAT(name.errors, HasSubstr("there are: linear, "));
+  EXPECT_THAT(name.errors, HasSubstr("did you mean 'linear'? There are: linear, "));
   EXPECT_THAT(run({"list", "linear"}).errors,
               HasSubstr("'linear' is a model, not a kind: list models linear"));
 }
@@ -140,7 +140,9 @@ TEST_F(CommandLine, ARunsFolderStandsForItsConfig) {
   EXPECT_EQ(run({"config", "print", "here", "optimizer.lr=0.5", "--json"}).output,
             run({"config", "print", "here/config.yaml", "optimizer.lr=0.5", "--json"}).output);
   EXPECT_EQ(run({"config", "diff", "here", "here", "optimizer.lr=0.5"}).output,
-            "optimizer.lr: 0.1 | 0.5\n");
+            "# here | here with optimizer.lr=0.5\noptimizer.lr: 0.1 | 0.5\n");
+  EXPECT_EQ(run({"config", "diff", "here", "here/config.yaml"}).output,
+            "# here | here/config.yaml\n# no field differs\n");
   EXPECT_EQ(run({"config", "diff", "here", "here", "tiny.yaml"}).code, 2);
 }
 

@@ -95,7 +95,8 @@ TEST(LaunchOptions, TheBackendHasOptionsOfItsOwn) {
   EXPECT_EQ(given.keep_alive_timeout, seconds(8));
   EXPECT_EQ(given.server, Server::elsewhere);
   EXPECT_THAT(refusal({"--rdzv-conf=join_time=3"}),
-              HasSubstr("unknown option of --rdzv-conf 'join_time'; there are: join_timeout, "));
+              HasSubstr("unknown option of --rdzv-conf 'join_time'; did you mean 'join_timeout'? "
+                        "There are: join_timeout, "));
   EXPECT_THAT(refusal({"--rdzv-conf=join_timeout"}), HasSubstr("join_timeout=VALUE"));
   EXPECT_THAT(refusal({"--rdzv-conf=is_host=maybe"}), HasSubstr("neither true nor false"));
 }

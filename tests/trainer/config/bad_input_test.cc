@@ -211,7 +211,11 @@ INSTANTIATE_TEST_SUITE_P(
     Names, BadInputs,
     testing::Values(
         argument("unknown", "optimizer=sdg", 11,
-                 "optimizer.name: unknown optimizer 'sdg'; there are: sgd, adamw"),
+                 "optimizer.name: unknown optimizer 'sdg'; did you mean 'sgd'? There are: sgd, "
+                 "adamw"),
+        argument("other_letters", "optimizer.name=AdamW", 16,
+                 "optimizer.name: unknown optimizer 'AdamW'; did you mean 'adamw'? There are: "
+                 "adamw, sgd"),
         argument("a_list", "optimizer=[sgd]", 11,
                  "optimizer: found a list; expected a section with fields, or the name of one: "
                  "adamw, sgd"),

@@ -178,6 +178,18 @@ TEST(ExplainNames, ShowsTheMapOfAPlainValueWithTheValue) {
   EXPECT_THAT(explained("sets.files.wiki"), Not(HasSubstr("here")));
 }
 
+TEST(ExplainNames, AsksForTheFieldThatALastNameOrAValueIsOf) {
+  EXPECT_THAT([] { explained("drag"); },
+              ThrowsMessage<UserError>(
+                  HasSubstr("there is no field 'drag'; did you mean 'mover.drag'? `")));
+  EXPECT_THAT([] { explained("drga"); },
+              ThrowsMessage<UserError>(HasSubstr("did you mean 'mover.drag'? `")));
+  EXPECT_THAT([] { explained("slow"); },
+              ThrowsMessage<UserError>(HasSubstr(
+                  "there is no field 'slow'; 'slow' is a value of 'mover.name', which explain "
+                  "takes; `")));
+}
+
 TEST(ExplainNames, RefusesWhatNoNameHas) {
   EXPECT_THAT([] { explained("movers.critic.lrr"); },
               ThrowsMessage<UserError>(HasSubstr("did you mean 'movers.critic.lr'?")));

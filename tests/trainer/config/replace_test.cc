@@ -261,7 +261,8 @@ TEST(Replace, NamesWhatAPresetDrops) {
 }
 
 TEST(Replace, AMistypedPresetIsComparedWithThoseOfAllClasses) {
-  const std::string unknown = "optimizer.preset: unknown preset 'hevy'; there are: heavy, ";
+  const std::string unknown =
+      "optimizer.preset: unknown preset 'hevy'; did you mean 'heavy'? There are: heavy, ";
   for (const Layers& layers :
        {Layers{{"optimizer: {name: adamw, lr: 3}"}, {"optimizer.preset=hevy"}},
         Layers{{"optimizer: adamw", "optimizer: {preset: hevy}"}, {}},

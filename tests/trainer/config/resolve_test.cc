@@ -196,7 +196,8 @@ TEST(Resolve, AnUnknownClassHidesNoMistakeElsewhere) {
     ADD_FAILURE() << "nothing was found";
   } catch (const UserError& error) {
     const std::string text = error.what();
-    const std::size_t name = text.find("unknown optimizer 'adamm'; there are: adamw, sgd");
+    const std::size_t name =
+        text.find("unknown optimizer 'adamm'; did you mean 'adamw'? There are: adamw, sgd");
     const std::size_t key = text.find("loader.wrkers: unknown key");
     EXPECT_LT(name, key) << text;
     EXPECT_NE(key, std::string::npos) << text;

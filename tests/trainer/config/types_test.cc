@@ -198,8 +198,9 @@ TEST(Presets, AreTheShortFormOfASection) {
   EXPECT_EQ(error_of("inner: wid"),
             "test.yaml:1:8: inner: found 'wid'; expected a section with fields, or wide; did you "
             "mean 'wide'?");
-  EXPECT_EQ(error_of("inner: {preset: wid}"),
-            "test.yaml:1:17: inner.preset: unknown preset 'wid'; there are: wide");
+  EXPECT_EQ(
+      error_of("inner: {preset: wid}"),
+      "test.yaml:1:17: inner.preset: unknown preset 'wid'; did you mean 'wide'? There are: wide");
   EXPECT_EQ(error_of("inner: {name: wide}"),
             "test.yaml:1:9: inner.name: unknown key in the section 'inner'; there are: pause, "
             "width");

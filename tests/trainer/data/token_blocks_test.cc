@@ -135,9 +135,10 @@ TEST(TokenBlocks, NamesATokenThatTheModelDoesNotKnow) {
     return "none";
   };
   EXPECT_EQ(message_of(49), "none");
-  EXPECT_EQ(message_of(50),
-            "token 3 is 50, but the model knows only tokens below 50: the tokens are not of its "
-            "tokenizer, or the file is broken");
+  EXPECT_EQ(
+      message_of(50),
+      "token 3 is 50, but the model knows only tokens below 50 (model.vocab_size): raise that "
+      "for a new model, else the tokens are not of its tokenizer, or the file is broken");
   EXPECT_EQ(message_of(int64_t{1} << 40, std::nullopt), "none");
   for (const std::optional<int64_t> vocabulary_size : {std::optional<int64_t>(50), {}}) {
     EXPECT_EQ(message_of(-1, vocabulary_size),

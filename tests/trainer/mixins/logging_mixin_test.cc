@@ -369,7 +369,9 @@ TEST_F(Logging, UnknownSinksAreRefusedNearestFirst) {
   config::Diagnostics diagnostics;
   config::Node tree = config::parse_yaml("{sinks: [recordin]}", "test.yaml", diagnostics);
   config::resolve(config::declaration<LoggingConfig>(), std::move(tree), diagnostics);
-  EXPECT_THAT(diagnostics.text(), HasSubstr("unknown sink 'recordin'; there are: recording, "));
+  EXPECT_THAT(
+      diagnostics.text(),
+      HasSubstr("unknown sink 'recordin'; did you mean 'recording'? There are: recording, "));
 }
 
 TEST_F(Logging, WithoutSinksOnlyTheScreensRemain) {

@@ -109,9 +109,10 @@ TEST(Registry, NamesAreSorted) {
 
 TEST(Registry, AnUnknownNameListsWhatThereIsNearestFirst) {
   EXPECT_THAT([] { shapes().at("sqare"); },
-              ThrowsMessage<UserError>("unknown shape 'sqare'; there are: square, boxes, round"));
+              ThrowsMessage<UserError>(
+                  "unknown shape 'sqare'; did you mean 'square'? There are: square, boxes, round"));
   EXPECT_THAT([] { shapes().at("rounds"); },
-              ThrowsMessage<UserError>(HasSubstr("there are: round, ")));
+              ThrowsMessage<UserError>(HasSubstr("There are: round, ")));
 }
 
 TEST(Registry, ADoubleRegistrationIsKeptForMainAndTheFirstStands) {

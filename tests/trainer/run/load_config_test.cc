@@ -109,7 +109,8 @@ TEST_F(LoadConfig, MistakesSayWhereTheyAre) {
       [] {
         load_config(List{"tiny.yaml", "name=tidy"});
       },
-      ThrowsMessage<UserError>(HasSubstr("unknown trainer 'tidy'; there are: tiny")));
+      ThrowsMessage<UserError>(
+          HasSubstr("unknown trainer 'tidy'; did you mean 'tiny'? There are: tiny")));
   write("wrong.yaml", "name: tiny\ntraining:\n  max_step: 1\n  batch_size: 0\n");
   const UserConfig wrong = load_config(List{"wrong.yaml"});
   EXPECT_THAT([&] { resolve_config(wrong, "x"); },

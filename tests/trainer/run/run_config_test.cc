@@ -321,7 +321,8 @@ TEST_F(RunConfig, DiffTakesCheckpointsForTheirRuns) {
   for (const char* path : {"other", "other/checkpoints", "other/checkpoints/step-00000006/",
                            "other/checkpoints/latest"}) {
     EXPECT_EQ(run({"config", "diff", "tiny.yaml", path}).output,
-              "exp_name: null | \"tiny.optimizer.lr=0.5\"\noptimizer.lr: 0.1 | 0.5\n");
+              "# tiny.yaml | " + std::string(path) +
+                  "\nexp_name: null | \"tiny.optimizer.lr=0.5\"\noptimizer.lr: 0.1 | 0.5\n");
   }
   const Outcome nothing = run({"config", "diff", "tiny.yaml", "."});
   EXPECT_EQ(nothing.code, 2);

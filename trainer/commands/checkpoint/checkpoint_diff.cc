@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 #include "trainer/cli/columns.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/checkpoint_paths.h"
+#include "trainer/commands/counted.h"
 #include "trainer/io/byte_progress.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
@@ -113,7 +115,9 @@ class Comparison {
 
   void print() const {
     if (rows_.size() > 1) fmt::print("{}\n", table(rows_));
-    fmt::print("{} tensors differ, {} are the same bit for bit\n", rows_.size() - 1, same_);
+    const int64_t differing = std::ssize(rows_) - 1;
+    fmt::print("{} differ{}, {} {} the same bit for bit\n", counted(differing, "tensor"),
+               differing == 1 ? "s" : "", same_, same_ == 1 ? "is" : "are");
     if (compared_ > 0) return;
     fmt::print(
         "no tensor has one name, type and shape in both, so no values were compared: the models or "
@@ -144,8 +148,9 @@ class Comparison {
 
 std::string state_line(const Checkpoint& checkpoint) {
   const Manifest& manifest = checkpoint.manifest;
-  return fmt::format("{}: step {}, {} samples, {} ranks", checkpoint.path.string(),
-                     manifest.state.step, manifest.state.samples, manifest.world_size);
+  return fmt::format("{}: step {}, {}, {}", checkpoint.path.string(), manifest.state.step,
+                     counted(manifest.state.samples, "sample"),
+                     counted(manifest.world_size, "rank"));
 }
 
 // Nothing can differ; a run named twice is its newest both times.

@@ -13,6 +13,7 @@
 #include "trainer/cli/columns.h"
 #include "trainer/cli/command.h"
 #include "trainer/commands/checkpoint/checkpoint_paths.h"
+#include "trainer/commands/counted.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/io/bytes_text.h"
 
@@ -28,22 +29,22 @@ uint64_t bytes_of(const ManifestTensor& tensor) {
 
 std::string facts(const Manifest& manifest) {
   const State& state = manifest.state;
-  std::vector<Row> rows{
-      {"step", fmt::format("{}", state.step)},
-      {"epoch", fmt::format("{}, {} samples of it done", state.epoch, state.epoch_samples)},
-      {"samples", fmt::format("{}", state.samples)},
-      {"tokens", fmt::format("{}", state.tokens)},
-      {"trained for", fmt::format("{:.1f} s", state.elapsed)},
-      {"ranks", fmt::format("{}", manifest.world_size)},
-      {"global batch size", fmt::format("{}", manifest.global_batch_size)},
-      {"seed", fmt::format("{}", manifest.seed)},
-      {"data", manifest.data_fingerprint},
-      {"came after", manifest.previous.empty() ? "none" : manifest.previous},
-      {"saved by",
-       fmt::format("phalanx {}, torch {}", manifest.phalanx_version, manifest.torch_version)}};
+  std::vector<Row> rows{{"step", fmt::format("{}", state.step)},
+                        {"epoch", fmt::format("{}, {} of it done", state.epoch,
+                                              counted(state.epoch_samples, "sample"))},
+                        {"samples", fmt::format("{}", state.samples)},
+                        {"tokens", fmt::format("{}", state.tokens)},
+                        {"trained for", fmt::format("{:.1f} s", state.elapsed)},
+                        {"ranks", fmt::format("{}", manifest.world_size)},
+                        {"global batch size", fmt::format("{}", manifest.global_batch_size)},
+                        {"seed", fmt::format("{}", manifest.seed)},
+                        {"data", manifest.data_fingerprint},
+                        {"came after", manifest.previous.empty() ? "none" : manifest.previous},
+                        {"saved by", fmt::format("phalanx {}, torch {}", manifest.phalanx_version,
+                                                 manifest.torch_version)}};
   if (state.loss_scale > 0) {
-    rows.push_back({"loss scale",
-                    fmt::format("{}, {} steps skipped", state.loss_scale, state.overflowed_steps)});
+    rows.push_back({"loss scale", fmt::format("{}, {} skipped", state.loss_scale,
+                                              counted(state.overflowed_steps, "step"))});
   }
   for (const auto& [name, value] : manifest.metrics) {
     rows.push_back({name, fmt::format("{}", value)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,7 +76,12 @@ void print_differences(Arguments arguments) {
   }
   const config::Node first = config_of(arguments[0], {});
   const config::Node second = config_of(arguments[1], overrides);
-  for (const auto& [path, a, b] : config::differences(first, second)) {
+  // The lines that are no fields are comments, for what reads the others.
+  fmt::print("# {} | {}{}\n", arguments[0], arguments[1],
+             overrides.empty() ? "" : fmt::format(" with {}", fmt::join(overrides, " ")));
+  const std::vector<config::Difference> found = config::differences(first, second);
+  if (found.empty()) fmt::print("# no field differs\n");
+  for (const auto& [path, a, b] : found) {
     fmt::print("{}: {} | {}\n", path, refer_to_exp_dir(a), refer_to_exp_dir(b));
   }
   // As a resume says it.
@@ -107,9 +113,13 @@ int run_print(const Invocation& invocation) {
 
 int run_explain(const Invocation& invocation) {
   const TextStyle style = page_style(STDOUT_FILENO);
-  fmt::print("{}", explained_path(invocation.arguments, {.width = style.width,
-                                                         .colour = style.colour,
-                                                         .explain_key = &word_of_others}));
+  // The path may be called as a folder here.
+  std::vector<std::string> arguments =
+      with_config_files(Arguments(invocation.arguments).subspan(1));
+  arguments.insert(arguments.begin(), invocation.arguments.front());
+  fmt::print("{}", explained_path(arguments, {.width = style.width,
+                                              .colour = style.colour,
+                                              .explain_key = &word_of_others}));
   return 0;
 }
 
@@ -168,7 +178,8 @@ Command config_command() {
                   .help =
                       "Shows type, range, default and meaning of the fields at and below a dotted "
                       "path, in every class that has them. With a config: in the classes that it "
-                      "names, with their values, and where they are written. The config need not "
+                      "names, with their values, and where they are written; a run's folder "
+                      "stands for its config.yaml. The config need not "
                       "be whole: `explain task my.yaml` shows what the named task takes.",
                   .examples = {"config explain optimizer.lr", "config explain task my.yaml"},
                   .positionals = {{"PATH", Positional::Takes::key}, kConfigs, kOverrides},
@@ -179,9 +190,10 @@ Command config_command() {
                   .summary = "what differs between two configs or runs",
                   .help =
                       "Compares what two files, or the configs of two runs' folders, resolve "
-                      "to: a line for each field that differs, by element in lists of "
-                      "sections. key=value are of B: with A and B the same run, what they would "
-                      "change. Warns where another length of B moves the learning rate of the "
+                      "to: behind the names of both, a line for each field that differs, its value "
+                      "in A | that in B, by element in lists of sections. key=value are of B: with "
+                      "A and B the same run, what they would change. Warns where another length of "
+                      "B moves the learning rate of the "
                       "steps to come.",
                   .examples = {"config diff my.yaml runs/my/run_0",
                                "config diff runs/my/run_0 runs/my/run_0 training.max_steps=4000"},

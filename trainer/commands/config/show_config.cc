@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -145,6 +147,32 @@ std::string still_to_be_given(config::Node tree) {
   }
 }
 
+bool is_field(const std::string& path) {
+  const auto fields = config::field_entries(declaration_with(path), path);
+  return std::ranges::any_of(
+      fields, [&](const config::FieldEntry& field) { return is_within(field.path, path); });
+}
+
+// `PATH [CONFIG ...] [key=value ...]` in another order, or with several fields.
+void require_one_path(Arguments arguments) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;
+  const fs::path first = arguments.front();
+  const bool names_file = first.extension() == ".yaml" || first.extension() == ".yml";
+  if (names_file && fs::exists(first, unknown)) {
+    throw UserError(
+        fmt::format("'{0}' is a file, and the field comes first: trainer config explain PATH {0}",
+                    arguments.front()));
+  }
+  for (const std::string& argument : arguments.subspan(1)) {
+    if (fs::exists(argument, unknown) || !is_field(argument)) continue;
+    throw UserError(fmt::format(
+        "'{}' is a field, and no config of this name is there: explain takes one field, or one "
+        "section with all its fields",
+        argument));
+  }
+}
+
 }  // namespace
 
 std::string printed_config(const UserConfig& user, PrintForm form) {
@@ -159,6 +187,7 @@ std::string explained_path(Arguments arguments, const config::HelpOptions& optio
     throw UserError("which field? trainer config explain PATH [CONFIG ...] [key=value ...]");
   }
   const std::string& path = arguments.front();
+  require_one_path(arguments);
   if (arguments.size() == 1) return config::explain(declaration_with(path), path, nullptr, options);
   const UserConfig user = explained_layers(arguments.subspan(1));
   const config::Node resolved = explained_config(user, path);

@@ -20,6 +20,7 @@
 #include "trainer/base/user_error.h"
 #include "trainer/base/utf8.h"
 #include "trainer/cli/command.h"
+#include "trainer/commands/counted.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/config/tree/node.h"
 #include "trainer/config/tree/resolve.h"
@@ -246,11 +247,10 @@ bool inspect(const Named& named) {
   }
   const Tokenizer* const tokenizer = loaded ? loaded->tokenizer.get() : nullptr;
   const bool has_documents = named.has_documents() && found.documents > 0;
-  const std::string documents = has_documents ? fmt::format(" in {} document{}", found.documents,
-                                                            found.documents == 1 ? "" : "s")
-                                              : "";
-  fmt::print("{}: {}, {} tokens{}, the largest is {}\n", named.path.string(), named.format,
-             set->size(), documents, found.largest);
+  const std::string documents =
+      has_documents ? " in " + counted(found.documents, "document") : std::string();
+  fmt::print("{}: {}, {}{}, the largest is {}\n", named.path.string(), named.format,
+             counted(set->size(), "token"), documents, found.largest);
   if (has_documents) {
     print_first_documents(*set, tokenizer);
   } else if (set->size() > 0) {
@@ -259,7 +259,10 @@ bool inspect(const Named& named) {
   }
   const bool is_beyond = tokenizer != nullptr && found.largest >= tokenizer->vocabulary_size();
   if (is_beyond) {
-    fmt::print("broken: the tokenizer has only {} tokens\n", tokenizer->vocabulary_size());
+    fmt::print(
+        "broken: the token {} is none of the tokenizer '{}', which has {}: name the tokenizer of "
+        "these tokens by --tokenizer, or the format of the files by --format\n",
+        found.largest, named.tokenizer->string(), tokenizer->vocabulary_size());
   }
   const std::string problem = tokenizer == nullptr ? "" : problem_of_tokenizer(named, *tokenizer);
   if (!problem.empty()) fmt::print("broken: {}\n", problem);

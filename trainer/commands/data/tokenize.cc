@@ -14,6 +14,7 @@
 
 #include "trainer/base/user_error.h"
 #include "trainer/cli/command.h"
+#include "trainer/commands/counted.h"
 #include "trainer/config/tree/scalar.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/text/learn_characters.h"
@@ -100,9 +101,7 @@ LoadedTokenizer tokenizer_of(const Invocation& invocation, const TokenizeOptions
   return character_tokenizer(learn_characters(options.files, options.field, options.on_broken));
 }
 
-std::string documents(int64_t count) {
-  return fmt::format("{} document{}", count, count == 1 ? "" : "s");
-}
+std::string documents(int64_t count) { return counted(count, "document"); }
 
 void print_left_out(const std::map<std::string, int64_t>& by_cause) {
   int64_t all = 0;
@@ -128,8 +127,9 @@ std::string speed_text(const ByteProgress& progress, double seconds) {
 // What lies in the files of one kind, as `data inspect` counts it: each document has a token of
 // end-of-text.
 void print_stored(const char* purpose, int64_t count, int64_t tokens, bool has_ends) {
-  fmt::print("for {}: {}, {} tokens{}\n", purpose, documents(count),
-             tokens + (has_ends ? count : 0), has_ends ? " with those of end-of-text" : "");
+  fmt::print("for {}: {}, {}{}\n", purpose, documents(count),
+             counted(tokens + (has_ends ? count : 0), "token"),
+             has_ends ? " with those of end-of-text" : "");
 }
 
 void print_unknown(const TokenizeSummary& summary, const LoadedTokenizer& tokenizer) {
@@ -145,11 +145,9 @@ void print_summary(const TokenizeSummary& summary, const LoadedTokenizer& tokeni
   const bool has_ends = tokenizer.tokenizer->end_of_text().has_value();
   const auto per_token = static_cast<double>(summary.characters) /
                          static_cast<double>(std::max<int64_t>(summary.tokens, 1));
-  fmt::print(
-      "{}: {}, {} tokens, {:.2f} characters a token; the longest document has {} "
-      "tokens\n",
-      destination.string(), documents(summary.documents), summary.tokens, per_token,
-      summary.longest);
+  fmt::print("{}: {}, {}, {:.2f} characters a token; the longest document has {}\n",
+             destination.string(), documents(summary.documents), counted(summary.tokens, "token"),
+             per_token, counted(summary.longest, "token"));
   print_unknown(summary, tokenizer);
   if (has_ends || summary.validation_documents > 0) {
     print_stored("training", summary.documents - summary.validation_documents,

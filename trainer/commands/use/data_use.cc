@@ -60,25 +60,13 @@ void take_carried(const TrainedModel& trained, config::Node& task) {
   });
 }
 
-// A checkpoint that `trainer checkpoint import` wrote.
-[[noreturn]] void refuse_without_task(const std::filesystem::path& path, const DataUse& use) {
-  throw UserError(fmt::format(
-      "'{}' holds a model alone, without a task: name a config with the section task "
-      "by --config=FILE, or its fields, task.name=NAME and {} (docs/checkpoints.md)",
-      path.string(),
-      use.kind == DataUse::Kind::evaluate ? "those of its data" : "how it reads its input"));
-}
-
 }  // namespace
 
 UserConfig config_for(const DataUse& use, const TrainedModel& trained) {
   UserConfig user = trained.config(use.overrides, use.layer);
-  if (trained.is_hugging_face()) complete_folder_task(trained, use, user);
+  if (!trained.names_task()) complete_folder_task(trained, use, user);
   config::Node* task = user.tree.find("task");
-  if (task == nullptr) {
-    if (trained.is_hugging_face()) return user;
-    refuse_without_task(trained.path(), use);
-  }
+  if (task == nullptr) return user;  // Resolving says that it is missing.
   if (use.tokenizer) {
     replace_tokenizers(*use.tokenizer, *task);
   } else if (!trained.is_hugging_face()) {

@@ -32,8 +32,8 @@ inline Flag layer_flag() {
 
 /// The config for it: the model's, with the layer over it, and the overrides. `--tokenizer` takes
 /// the place of every tokenizer that the task names; the checkpoint's own that of one that the
-/// run's config names and that has moved, and a line on standard error says so. A Hugging Face
-/// folder's lacks what complete_folder_task sets. Throws UserError.
+/// run's config names and that has moved, and a line on standard error says so. What names no task
+/// gets what complete_folder_task sets. Throws UserError.
 UserConfig config_for(const DataUse& use, const TrainedModel& trained);
 
 }  // namespace phalanx

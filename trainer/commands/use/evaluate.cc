@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/api/task.h"
+#include "trainer/api/batch_source.h"
 #include "trainer/api/task_model.h"
 #include "trainer/cli/command.h"
 #include "trainer/cli/terminal.h"
@@ -19,12 +19,15 @@
 #include "trainer/commands/data/data_arguments.h"
 #include "trainer/commands/positionals.h"
 #include "trainer/commands/use/data_use.h"
+#include "trainer/commands/use/measured_amount.h"
 #include "trainer/commands/use/override_keys.h"
 #include "trainer/commands/use/trained_model.h"
 #include "trainer/commands/use/value_lines.h"
 #include "trainer/config/syntax/compose.h"
 #include "trainer/config/tree/diagnostics.h"
 #include "trainer/io/count_progress.h"
+#include "trainer/loop/trainer_base.h"
+#include "trainer/loop/trainer_setup.h"
 #include "trainer/metrics/console.h"
 #include "trainer/metrics/progress_line.h"
 #include "trainer/mixins/validation_mixin.h"
@@ -85,13 +88,33 @@ ValidationAmount amount_of(const config::Node& resolved, const DataUse& use) {
   return amount;
 }
 
-// Without files on the command line, what is measured may be far less than the config's data.
-void say_held_back(const AnyTask& task, Console& console) {
-  const std::string held_back = task.held_back();
-  if (!held_back.empty()) {
-    console.line(fmt::format("evaluating what is held back for validation: {}", held_back));
+/// Says of each set of data, once it is open, how much of it is measured. What is referred to must
+/// outlive it.
+class AmountsOfSets {
+ public:
+  AmountsOfSets(const TrainerBase& trainer, const ValidationAmount& amount,
+                const std::vector<std::vector<fs::path>>& sets, Console& console)
+      : trainer_(trainer), amount_(amount), sets_(sets), console_(console) {}
+
+  /// Before each part of an evaluation: a set may have several, such as named sets and texts.
+  void say() {
+    // The next set is opened before the one before it is closed.
+    const BatchSource* open = trainer_.validation_data();
+    if (set_ > 0 && open == said_) return;
+    said_ = open;
+    const std::string file = sets_.empty() ? "" : sets_[set_].front().string();
+    ++set_;
+    for (const std::string& line : measured_lines(trainer_, amount_, file)) console_.line(line);
   }
-}
+
+ private:
+  const TrainerBase& trainer_;
+  const ValidationAmount& amount_;
+  const std::vector<std::vector<fs::path>>& sets_;
+  Console& console_;
+  const BatchSource* said_ = nullptr;
+  size_t set_ = 0;  // The next one.
+};
 
 int run(const Invocation& invocation) {
   const TrainedModel trained(invocation.arguments.front(), invocation.has("--average"));
@@ -114,20 +137,18 @@ int run(const Invocation& invocation) {
     // What is measured goes to standard output, alone.
     Console console(STDERR_FILENO);
     TrainedModel::Loaded loaded;
-    const AnyTask* task = nullptr;
     CountProgress progress;
     std::optional<ShownProgress> shown;
+    AmountsOfSets amounts(dynamic_cast<const TrainerBase&>(*trainer), amount, sets, console);
     const WorkCount count{.begin =
                               [&](int64_t pieces, const char* unit) {
                                 progress.begin_of(unit, static_cast<uint64_t>(pieces));
-                                if (shown) return;
-                                if (sets.empty()) say_held_back(*task, console);
-                                shown.emplace(console, "evaluating", progress);
+                                amounts.say();
+                                if (!shown) shown.emplace(console, "evaluating", progress);
                               },
                           .one_done = [&] { ++progress.done; }};
     const std::vector<NamedValues> values = trainer->evaluate(
         [&](const TaskModel& model) {
-          task = &model.task();
           loaded = trained.load(console, world.ranks(), model, resolved);
         },
         {.sets = sets, .amount = amount, .count = world.ranks().is_first() ? count : WorkCount()});

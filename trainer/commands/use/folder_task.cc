@@ -77,8 +77,8 @@ std::string fitting_tasks(const DataUse& use, Reader reader) {
 [[noreturn]] void refuse_without_task(const fs::path& folder, const DataUse& use, Reader reader) {
   const bool takes_files = use.kind == DataUse::Kind::evaluate && reader == Reader::causal;
   throw UserError(fmt::format(
-      "'{}' says what the model is, not what it is for: {}name a task: {} "
-      "(docs/using_a_model.md)",
+      "'{}' says what the model is, not what it is for: {}name a task: {}; or a config with the "
+      "section task, by --config=FILE (docs/using_a_model.md)",
       folder.string(),
       takes_files
           ? fmt::format("name a file to evaluate (trainer evaluate {} FILE), or ", folder.string())
@@ -141,6 +141,7 @@ class FolderTask {
       complete_pairs(data);
     } else if (name == kSequenceToSequence && data.find("span_corruption") == nullptr) {
       complete_pairs(data);
+      complete_input(data);
     }
   }
 
@@ -173,6 +174,13 @@ class FolderTask {
     }
   }
 
+  // As of the other tasks that read lines; a line of plain text is an input by itself.
+  void complete_input(config::Node& data) const {
+    config::Node& pairs = part_of(data, "pairs");
+    if (use_.kind != DataUse::Kind::predict || !pairs.is_map()) return;
+    set_default(pairs, "input", config::Node::string("{text}"));
+  }
+
   void set_files(config::Node& section) const {
     if (use_.files.empty()) return;
     config::Node files = config::Node::list();
@@ -196,14 +204,19 @@ class FolderTask {
                 config::Node::string(use_.tokenizer ? *use_.tokenizer : own->string()));
   }
 
-  // By the folder where its tokenizer does not count, or says no more.
+  // By generation_config.json where the model's tokenizer does not count, or says no more.
   std::optional<int64_t> end_of_text() const {
-    for (const Attachment& file : model_files(trained_.path())) {
-      if (file.name != kGenerationFile) continue;
-      const std::vector<int64_t> ends = end_tokens(file.content, file.name);
-      if (ends.size() == 1 || (use_.tokenizer && !ends.empty())) return ends.front();
-    }
+    const std::vector<int64_t> ends = ends_of_texts();
+    if (ends.size() == 1 || (use_.tokenizer && !ends.empty())) return ends.front();
     return std::nullopt;
+  }
+
+  std::vector<int64_t> ends_of_texts() const {
+    if (!trained_.is_hugging_face()) return trained_.ends_of_text();
+    for (const Attachment& file : model_files(trained_.path())) {
+      if (file.name == kGenerationFile) return end_tokens(file.content, file.name);
+    }
+    return {};
   }
 
   const TrainedModel& trained_;

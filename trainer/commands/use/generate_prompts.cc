@@ -105,11 +105,17 @@ PromptList one_prompt(std::string place, std::string text) {
   return prompts;
 }
 
-void require_known(const Prompt& prompt, int64_t vocabulary_size) {
+void require_known(const Prompt& prompt, const Tokenizer* tokenizer, int64_t vocabulary_size) {
   for (const int32_t token : prompt.tokens) {
     if (token < vocabulary_size) continue;
-    throw UserError(fmt::format("{}: the token {} is not in the model's vocabulary of {}",
-                                prompt.place, token, vocabulary_size));
+    const std::string what =
+        fmt::format("{}: the token {} is not in the model's vocabulary of {} (model.vocab_size)",
+                    prompt.place, token, vocabulary_size);
+    if (!prompt.is_text || tokenizer == nullptr) throw UserError(what);
+    throw UserError(fmt::format(
+        "{}: the tokenizer that reads the prompt has {} tokens: name the one that the model was "
+        "trained with by --tokenizer",
+        what, tokenizer->vocabulary_size()));
   }
 }
 
@@ -153,7 +159,7 @@ void encode_prompts(PromptList& prompts, const Tokenizer* tokenizer, int64_t voc
       throw UserError(
           fmt::format("{}: {}: give a text to go on from", prompt.place, prompt.problem));
     }
-    require_known(prompt, vocabulary_size);
+    require_known(prompt, tokenizer, vocabulary_size);
   }
 }
 

@@ -123,6 +123,17 @@ std::vector<fs::path> TrainedModel::present_checkpoints() const {
   return fs::exists(checkpoints_.front(), error) ? checkpoints_ : candidates_at(path_);
 }
 
+config::Node TrainedModel::config_of_checkpoint() const {
+  const fs::path checkpoint = present_checkpoints().front();
+  return config::parse_json(load_manifest(checkpoint).config,
+                            (checkpoint / kManifestFile).string());
+}
+
+bool TrainedModel::names_task() const {
+  if (is_hugging_face()) return false;
+  return config_file_ || config_of_checkpoint().find("task") != nullptr;
+}
+
 UserConfig TrainedModel::config(Arguments overrides, const std::optional<fs::path>& layer) const {
   if (layer) require_readable(*layer);
   if (config_file_) {
@@ -144,9 +155,7 @@ UserConfig TrainedModel::config(Arguments overrides, const std::optional<fs::pat
     section.set("load_from", config::Node::string(path_.string()));
     tree.set("checkpoint", std::move(section));
   } else {
-    const fs::path checkpoint = present_checkpoints().front();
-    const fs::path manifest = checkpoint / kManifestFile;
-    tree = config::parse_json(load_manifest(checkpoint).config, manifest.string());
+    tree = config_of_checkpoint();
   }
   if (layer) config::merge(tree, read_layer(*layer));
   set_default(tree, "name", config::Node::string(kComposition));

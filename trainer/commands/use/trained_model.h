@@ -27,6 +27,10 @@ class TrainedModel {
   const std::filesystem::path& path() const { return path_; }
   bool is_hugging_face() const { return checkpoints_.empty(); }
 
+  /// Whether it is of a run, or of a checkpoint that says which task it was trained for: not a
+  /// folder of Hugging Face's libraries, nor what `trainer checkpoint import` wrote of one.
+  bool names_task() const;
+
   /// The config of its run with overrides. For a folder of Hugging Face's libraries, and for a
   /// checkpoint without a run, what that says of the model, and the overrides. `layer` is a config
   /// file that is laid over it, under the overrides. Throws UserError.
@@ -67,6 +71,8 @@ class TrainedModel {
   Loaded load_folder(Console& console, const Ranks& ranks, const TaskModel& model,
                      const config::Node& resolved) const;
 
+  /// What a checkpoint without a run says of the config.
+  config::Node config_of_checkpoint() const;
   /// What there is of its checkpoints: the run may be going on, and remove those that were found.
   std::vector<std::filesystem::path> present_checkpoints() const;
 

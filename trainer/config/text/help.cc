@@ -82,15 +82,51 @@ const FieldEntry* map_of(std::span<const FieldEntry> fields, const std::string& 
   return found == fields.end() ? nullptr : &*found;
 }
 
+/// The last name of a path.
+std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+/// "; did you mean 'optimizer.lr'?" of "lr": the fields whose last name it is, or empty.
+std::string question_of_last_name(std::span<const FieldEntry> fields, const std::string& name) {
+  std::vector<std::string> paths;
+  for (const FieldEntry& field : fields) {
+    const bool is_new = std::ranges::find(paths, field.path) == paths.end();
+    if (is_new && field.path != name && last_name(field.path) == name) paths.push_back(field.path);
+  }
+  if (paths.empty()) return "";
+  constexpr std::size_t kFew = 3;
+  const std::size_t all = paths.size();
+  paths.resize(std::min(all, kFew));
+  return "; did you mean '" + joined(paths, "' or '") +
+         (all > kFew ? "', or another of " + std::to_string(all) + "?" : "'?");
+}
+
+/// What may be meant by a path that no field has: the end of a sentence, or empty.
+std::string question_of_path(std::span<const FieldEntry> fields, const std::string& path) {
+  if (const std::string question = question_of_last_name(fields, path); !question.empty()) {
+    return question;
+  }
+  const auto takes_it = std::ranges::find_if(fields, [&](const FieldEntry& field) {
+    return std::ranges::find(field.values, path) != field.values.end();
+  });
+  if (takes_it != fields.end()) {
+    return "; '" + path + "' is a value of '" + takes_it->path + "', which explain takes;";
+  }
+  std::vector<std::string> paths, names;
+  for (const FieldEntry& field : fields) {
+    paths.push_back(field.path);
+    names.push_back(last_name(field.path));
+  }
+  if (const auto near = nearest(path, paths)) return "; did you mean '" + *near + "'?";
+  const auto near = path.find('.') == std::string::npos ? nearest(path, names) : std::nullopt;
+  return near ? question_of_last_name(fields, *near) : "";
+}
+
 [[noreturn]] void refuse_path(std::span<const FieldEntry> fields, const std::string& path,
                               ExplainKey explain_key) {
   const std::string explained = explain_key == nullptr ? "" : explain_key(path).text;
   if (!explained.empty()) throw UserError("there is no field '" + path + "'; " + explained);
-  std::vector<std::string> paths;
-  for (const FieldEntry& field : fields) paths.push_back(field.path);
-  const auto near = nearest(path, paths);
-  throw UserError("there is no field '" + path + "'" +
-                  (near ? "; did you mean '" + *near + "'?" : ";") +
+  const std::string question = question_of_path(fields, path);
+  throw UserError("there is no field '" + path + "'" + (question.empty() ? ";" : question) +
                   " `trainer train --help` names them all");
 }
 

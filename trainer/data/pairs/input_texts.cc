@@ -24,7 +24,11 @@ std::string InputTexts::text(int64_t index) const {
     return template_.fill(object);
   } catch (const UserError& e) {
     lines_.fail(index, "a line without the fields of an input",
-                fmt::format("the line {}", e.what()));
+                fmt::format("the line {}{}", e.what(),
+                            pairs_ ? fmt::format(" (task.data.pairs.input is '{}': it names the "
+                                                 "fields that the model reads)",
+                                                 pairs_->input)
+                                   : ""));
   }
 }
 
