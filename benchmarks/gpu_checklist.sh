@@ -10,9 +10,10 @@
 #
 # `run` needs no Bazel, no network and no compiler. It runs in this checkout beside .gpu-bin/, or from a copy of
 # .gpu-bin/ alone (.gpu-bin/benchmarks/gpu_checklist.sh run). Its Python is PHALANX_PYTHON, else python3 in PATH;
-# it must have the torch that the binaries were built with, and safetensors. The binaries run on its libraries.
+# it must have the torch that the binaries were built with, safetensors and numpy. The binaries run on its libraries.
 #
-# Exits with 0 if all items passed, 1 if not, 2 without a GPU that the job may use or without a Python that has torch.
+# Exits with 0 if all items passed, 1 if not, 2 if nothing was run: without a GPU that the job may use, without a Python
+# that has torch, or for a wrong argument.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -4,6 +4,7 @@
 import argparse
 import os
 import resource
+import signal
 import sys
 import tempfile
 import traceback
@@ -29,6 +30,8 @@ from runner import Report, Runner, Summary
 ROOT = Path(__file__).absolute().parents[2]
 SECONDS = 560
 JOBS, CORES = 4, 8  # at once, on a host with so many cores
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALLED = 128  # the exit code of a run that a signal ends is so much above its number
 # What is wrong comes before what is slow.
 GROUPS = {"host": [host], "parts": [parts], "one-gpu": [one_gpu], "parity": [parity], "two-ranks": [two_ranks],
           "races": [races], "models": [models], "failures": [failures], "ceilings": [ceilings],
@@ -103,10 +106,20 @@ def require_host(options):
                "--dry-run tries the items on the CPU")
 
 
+def end_by(number, _frame):
+    """Ends the run by way of its `finally` clauses."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(SIGNALLED + number)
+
+
 def run_all(options, items):
     options.out.mkdir(parents=True, exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # of a process with a GPU it takes long
     (options.out / SANITIZER).unlink(missing_ok=True)  # items add to it
+    for each in ENDING:
+        if signal.getsignal(each) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(each, end_by)
     summary = Summary(options.out)
     with tempfile.TemporaryDirectory(prefix="gpu_checklist-", ignore_cleanup_errors=True) as work:
         def command_of(item):
@@ -114,8 +127,10 @@ def run_all(options, items):
                        "--kit", str(kit_folder(options))]
             return command + ["--dry-run"] * options.dry_run
 
-        Runner(command_of, Path(work), summary, options.seconds, GROUP_SECONDS, options.jobs).run(items)
-        summary.close(items)  # before the run folders are removed, which may take a while
+        try:
+            Runner(command_of, Path(work), summary, options.seconds, GROUP_SECONDS, options.jobs).run(items)
+        finally:
+            summary.close(items)  # before the run folders are removed, which may take a while
     return 0 if all(row["result"] == PASS for row in summary.rows) else 1
 
 

@@ -74,10 +74,11 @@ PHALANX_HOOK(StepStart, on_step_start, false, const State&);
 PHALANX_HOOK(BeforeForward, on_before_forward, false, const State&, const Batch&);
 /// on_after_loss(state, batch, loss): likewise, before its backward.
 PHALANX_HOOK(AfterLoss, on_after_loss, false, const State&, const Batch&, const Loss&);
-/// on_after_backward(state): the step's gradients are whole, not clipped yet; not where a task
-/// skips the update.
+/// on_after_backward(state): before each update, with several optimizers more than once a step: its
+/// gradients are whole, not clipped yet. Not where a task skips the update.
 PHALANX_HOOK(AfterBackward, on_after_backward, false, const State&);
-/// on_step_end(state, result): the weights are updated, the state counts this step.
+/// on_step_end(state, result): the weights are updated, unless the step was skipped; the state
+/// counts this step.
 PHALANX_HOOK(StepEnd, on_step_end, false, const State&, const StepResult&);
 /// on_step_undone(state): in place of on_step_end, the run has gone back to the step, the weights
 /// and the kept states of a checkpoint, and goes on behind the samples of the step that is undone.

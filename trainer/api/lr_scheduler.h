@@ -11,7 +11,7 @@ class Stateful;
 
 /// Base of every learning-rate schedule: a function of the step, and for some of what validations
 /// have given. Step numbers count from 1; the learning rate of step n is base_lr * factor(n,
-/// total).
+/// total). With training.step_lr_interval: epoch, n and total count epochs, n from 1 as well.
 class LrScheduler {
  public:
   virtual ~LrScheduler() = default;

@@ -19,17 +19,18 @@ struct OptimizerRules {
   ParameterRules rules = {};  ///< Of what it takes.
 };
 
-/// Has the parameters require no gradient that the optimizers' `freeze` names, each of its own;
-/// before the model has values. Throws UserError as freeze_parameters of one optimizer does.
+/// Has parameters require no gradient that the `freeze` of an optimizer names among those that it
+/// takes; before the model has values. Throws UserError as freeze_parameters of one optimizer does.
 void freeze_by_optimizer(ModelBase& model, std::span<const OptimizerRules> optimizers);
 
-/// The groups of each optimizer (parameter_groups). Throws UserError with the names for trained
-/// parameters that no optimizer takes or that two take, and for an optimizer without any.
+/// The groups of each optimizer (parameter_groups). Throws UserError for a pattern that matches no
+/// trained parameter, with the names for trained parameters that no optimizer takes or that two
+/// take, and for an optimizer without any.
 std::vector<std::vector<ParameterGroup>> groups_by_optimizer(
     ModelBase& model, std::span<const OptimizerRules> optimizers);
 
-/// The lines of each optimizer's groups (describe_groups); what is frozen is the last one's last
-/// line.
+/// The lines of each optimizer's groups (describe_groups). What an optimizer's `freeze` names is
+/// the last of its lines.
 std::vector<std::vector<std::string>> describe_by_optimizer(
     const std::vector<std::vector<ParameterGroup>>& groups, ModelBase& model,
     std::span<const OptimizerRules> optimizers);

@@ -56,7 +56,7 @@ struct ParameterRules {
 /// train.
 void freeze_parameters(ModelBase& model, const ParameterRules& rules);
 
-/// The same of these of its parameters alone.
+/// The same of these of its parameters alone; does not ask whether some are left to train.
 void freeze_parameters(ModelBase& model, const ParameterRules& rules,
                        const std::vector<NamedParameter>& parameters);
 

@@ -148,8 +148,10 @@ class Task : public AnyTask {
 
   /// Runs an optimizer step in the task's own way: several forward passes, losses and backward
   /// passes, in its order. It ends with one `update` or `skip`. By default a forward and a backward
-  /// pass of each micro-batch, then the update. Validations still call `compute_loss`, and so does
-  /// the search for what is not finite. Optional.
+  /// pass of each micro-batch, then the update. Validations still call `compute_loss`. The search
+  /// for what is not finite, as the run ends by it, calls this once more with a step that neither
+  /// differentiates nor updates (RepeatedStep), and `compute_loss` where that shows nothing.
+  /// Optional.
   virtual void training_step(TrainingStep& step, ModelInterface&) { step.run_as_usual(); }
 
   /// Throws UserError when this model's sizes do not fit this task's data. Optional.
@@ -173,7 +175,8 @@ class Task : public AnyTask {
   /// Before the first step of an epoch; a sharded model's parameters have no values here. Optional.
   virtual void on_epoch_start(ModelInterface&, const State&) {}
 
-  /// After the weights moved; as above. Optional.
+  /// At the end of each step, also of one that was skipped, but not of one that was undone; as
+  /// above. Optional.
   virtual void on_step_end(ModelInterface&, const State&) {}
 
   Loss loss(ModelBase& model, const Batch& batch, const State& state) final {

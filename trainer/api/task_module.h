@@ -22,7 +22,8 @@ struct TaskModule {
   /// in evaluation; it is broadcast and saved all the same.
   bool is_trained = true;
   /// Where a new run takes its first weights from, by their names in the module: a run, a
-  /// checkpoint or a file of safetensors. A resumed run has them in its checkpoint.
+  /// checkpoint, a file of safetensors or a folder of Hugging Face's libraries. A resumed run has
+  /// them in its checkpoint.
   std::optional<std::filesystem::path> load_from = {};
 };
 

@@ -24,7 +24,8 @@ struct BackwardOptions {
   std::string name = "loss";  ///< The part of the step's loss that it is logged as.
   bool retain_graph = false;  ///< For another backward pass of the same graph.
   /// Names of the run's `optimizers`: only their parameters take up gradients of this pass. Empty:
-  /// all. In DDP and FSDP of a pass that reduces gradients.
+  /// all. In DDP and FSDP for a pass that reduces gradients, with none before it in the step that
+  /// did not.
   std::vector<std::string> into = {};
 };
 

@@ -22,8 +22,9 @@ struct RankEnd {
   bool killed_by_relayed_signal = false;
 };
 
-/// Whether the other ranks cannot go on after this end. Not so after success, nor when a rank
-/// stopped because a signal asked for it: the others then stop as well, each in its time.
+/// Whether the other ranks cannot go on after this end. They can after success, and after a rank
+/// that stopped by itself because a signal asked for it: the others then stop as well, each in its
+/// time. A rank that was killed, by such a signal too, breaks the run.
 bool breaks_the_run(const RankEnd& end);
 
 /// Whether no rank failed but those that the launcher had told to end.
@@ -33,11 +34,14 @@ bool ended_as_told(const std::vector<RankEnd>& ends);
 /// success.
 std::optional<size_t> cause_of(const std::vector<RankEnd>& ends);
 
-/// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end that a rank
-/// brought about by itself (it reported so, was killed, or left without a report); else an exit
-/// code that its main function returned, or a signal that asked for the end, both with no message;
-/// else the earliest of those who met another one's end. The ends are those of ranks `first_rank`
-/// on, on the host of this name.
+/// The outcome of a run whose ranks ended so, by rank. Its cause is the earliest end of the first
+/// of these kinds: one that a rank brought about by itself (it reported so, was killed, or left
+/// without a report); an exit code that its main function returned; a stop that a signal asked for;
+/// the end of a rank that met another one's end; that of a rank that the launcher had told to end.
+/// The message names the rank and what it said. It names no rank where all that failed by
+/// themselves say the same, and is empty where a signal ended the run, an exit code was returned,
+/// or the rank ended as it was told. The ends are those of ranks `first_rank` on, on the host of
+/// this name.
 RankOutcome verdict(const std::vector<RankEnd>& ends, int64_t first_rank, const std::string& host);
 
 }  // namespace phalanx

@@ -20,9 +20,10 @@ namespace phalanx {
 /// be repeated.
 using PassAgain = std::function<void(TaskModel& model)>;
 
-/// Calls a pass once more, without gradients, and watches its operations. What it changes in the
-/// model and draws is put back. None: it cannot be repeated, or without the names of its `inputs`
-/// nothing says that it would be the same pass.
+/// Calls a pass once more, without gradients unless it enables them, and watches its operations.
+/// Afterwards the model's buffers and the random generators are as they were, also after an error
+/// of the pass; parameters that it writes are not. None: it cannot be repeated, or without the
+/// names of its `inputs` nothing says that it would be the same pass.
 std::optional<OperationTrace> trace_again(const TaskModel& task_model, c10::Device device,
                                           const PassAgain& again, const TensorNames& inputs);
 

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU kit has every item that its files define, and docs/gpu.md has a row of each."""
+"""The GPU kit has every item that its files define and each optimizer, and docs/gpu.md has a row of each item."""
 
 import fnmatch
 import pathlib
 import re
 import sys
 import unittest
+import unittest.mock
 
+FIELDS = pathlib.Path(sys.argv.pop()).resolve()
 PAGE = pathlib.Path(sys.argv.pop()).resolve()
 MODULES = pathlib.Path(sys.argv.pop()).absolute().parent
 sys.path.insert(0, str(MODULES))
 
 import checklist  # noqa: E402
+import models  # noqa: E402
 
 
 def patterns(page):
@@ -37,6 +40,12 @@ class ItemsTest(unittest.TestCase):
         for group, modules in checklist.GROUPS.items():
             for item in (item for module in modules for item in module.ITEMS):
                 self.assertEqual(item.group, group)
+
+    def test_each_optimizer_is_compared(self):
+        kit = unittest.mock.Mock(device="cpu", text="text", size=lambda real, dry: dry)
+        compared = {make(kit, None)["optimizer"]["name"] for make in models.CASES["optimizers"].values()}
+        names = re.search(r"^\| `optimizer\.name` \| one of ([\w, ]+) \|", FIELDS.read_text(encoding="utf-8"), re.MULTILINE)
+        self.assertEqual(compared, set(names[1].split(", ")))
 
     def test_the_page_has_a_row_of_each_item(self):
         names, listed = [item.name for item in checklist.ITEMS], list(patterns(PAGE.read_text(encoding="utf-8")))

@@ -93,6 +93,12 @@ class RunnerTest(unittest.TestCase):
         rows = [json.loads(line) for line in (self.out / "summary.jsonl").read_text().splitlines()]
         return {row["item"]: row for row in rows}
 
+    def assert_they_end(self, pids):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while any(map(is_alive, pids)) and time.monotonic() < deadline:
+            os.sched_yield()
+        self.assertEqual([pid for pid in pids if is_alive(pid)], [])
+
     def test_kinds_of_ends(self):
         report = f"import sys; sys.path.insert(0, {sys.path[0]!r}); from runner import Report; import pathlib\n"
         rows = self.run_items({
@@ -123,11 +129,7 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual(rows["a.hangs"]["result"], "timeout")
         self.assertEqual(rows["a.hangs"]["reason"], "ended after 10 s")
         self.assertEqual(rows["a.hangs"]["figures"], {"losses_differ_by": 0.5})
-        pids = (self.folder / "pids").read_text().split()
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while any(map(is_alive, pids)) and time.monotonic() < deadline:
-            os.sched_yield()
-        self.assertEqual([pid for pid in pids if is_alive(pid)], [])
+        self.assert_they_end((self.folder / "pids").read_text().split())
 
     def test_a_hang_comes_back_with_what_its_ranks_have_written_and_where_they_are(self):
         where = "import time\ndef gathers():\n    time.sleep(1000)\ngathers()"
@@ -189,6 +191,25 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual({name: rows[name]["result"] for name in rows},
                          {"a.1": "timeout", "a.2": "timeout", "a.3": "skip"})
         self.assertEqual(rows["a.1"]["reason"], "ended after 7 s")
+
+
+    def test_a_signal_ends_what_runs_and_leaves_the_table(self):
+        commands = {"a.ends": python(""), "a.hangs": forever(self.folder), "a.waits": python("")}
+        code = (f"import sys; sys.path.insert(0, {str(MODULES)!r})\n"
+                "import argparse, pathlib, checklist\nfrom runner import Item, Runner\n"
+                f"commands, folder = {commands!r}, pathlib.Path({str(self.folder)!r})\n"
+                "checklist.Runner = lambda _, *rest: Runner(lambda item: commands[item.name], *rest)\n"
+                "options = argparse.Namespace(out=folder / 'out', kit=None, dry_run=True, seconds=60, jobs=1)\n"
+                "checklist.run_all(options, [Item(name, '', 60, None) for name in commands])")
+        process = subprocess.Popen(python(code), stdout=subprocess.DEVNULL)
+        while not (self.folder / "pids").exists():
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_SECONDS), 128 + signal.SIGTERM)
+        lines = (self.out / "table.txt").read_text().splitlines()
+        self.assertEqual([line.split()[1] for line in lines[2:-2]], ["a.ends"])
+        self.assert_they_end((self.folder / "pids").read_text().split())
 
 
 class KeptTest(unittest.TestCase):
@@ -394,7 +415,7 @@ class ToolsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder, \
                 unittest.mock.patch.dict(models.CASES, {"x": cases}), \
                 unittest.mock.patch.object(models, "steps", lambda place: 2), \
-                self.assertRaisesRegex(Ended, "far: losses differ by 2.0e-04; nan: .* by nan; short: fail: 1 and 2"):
+                self.assertRaisesRegex(Ended, "far: losses differ by 2.0e-04, allowed are 1e-04; nan: .* by nan, .*; short: fail: 1"):
             place = unittest.mock.Mock(work=pathlib.Path(folder), device="cuda", is_dry=False, train=train)
             models.compare("x", place, unittest.mock.Mock(note=lambda **more: notes.update(more)))
         self.assertEqual(notes["good"], 0)
