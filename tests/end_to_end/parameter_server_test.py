@@ -17,6 +17,8 @@ SECONDS_TO_NOTICE = 20  # far above what it takes, far below the timeouts of cal
 # No dropout: what a sample meets does not depend on which rank draws for it.
 PLAIN = ("model.embd_pdrop=0", "model.attn_pdrop=0", "model.resid_pdrop=0", "training.max_steps=20")
 SERVED = ("name=parameter_server",)
+LLAMA = ("{name: llama, vocab_size: 256, hidden_size: 16, intermediate_size: 32, num_hidden_layers: 2, "
+         "num_attention_heads: 2, max_position_embeddings: 16}")
 
 
 class ParameterServerTest(runs.RunTest):
@@ -77,6 +79,21 @@ class ParameterServerTest(runs.RunTest):
             self.assertEqual(found, self.losses(f"served_{servers}"))
         told = json.loads(self.trainer("evaluate", "served_2", "--json").stdout)["loss"]
         self.assertEqual(told, [row["loss"] for row in self.rows("served_2") if row["phase"] == "validate"][-1])
+
+    def test_gradients_of_embeddings_may_travel_as_rows(self):
+        model = (f"model={LLAMA}", "training.clip_grad_norm=null")
+        self.trainer("tiny.yaml", "exp_dir=ddp", "launcher.processes=2", "training.max_steps=20", *model)
+        told = self.trainer("tiny.yaml", "exp_dir=sparse", "launcher.processes=2", "training.max_steps=20", *model, *SERVED,
+                            "parallel.sparse_embeddings=true").stdout
+        self.assertIn("sparse gradients: embed_tokens", told)
+        self.assert_close("sparse", "ddp", 1e-5)
+
+    def test_sparse_gradients_need_an_embedding_that_is_only_looked_up(self):
+        tied = LLAMA.replace("}", ", tie_word_embeddings: true}")
+        told = self.trainer("tiny.yaml", "launcher.processes=2", f"model={tied}", *SERVED, "exp_dir=run",
+                            "parallel.sparse_embeddings=true", code=2).stderr
+        self.assertIn("parallel.sparse_embeddings: the model has no trained embedding that is only looked up", told)
+        self.assertFalse((self.folder / "run").exists())
 
     def test_asynchronous_updates_learn(self):
         self.train("run", *SERVED, "parallel.updates=asynchronous", "optimizer.lr=1e-2", "training.max_steps=40")

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "trainer/mixins/keys_of_trainers.h"
 #include "trainer/mixins/rank_comparison.h"
 #include "trainer/parallel/parameter_server/parameter_server.h"
+#include "trainer/parallel/parameter_server/sparse_tables.h"
 #include "trainer/plan/run_plan.h"
 #include "trainer/precision/numerics.h"
 
@@ -43,6 +45,14 @@ std::map<std::string, HeldParts> held_parts(ModelBase& model, int64_t rank, int6
   return parts;
 }
 
+void check_tables(ModelBase& model) {
+  try {
+    parameter_server::sparse_tables(model.module());
+  } catch (const std::invalid_argument& error) {
+    throw UserError(fmt::format("parallel.sparse_embeddings: {}; set it to false", error.what()));
+  }
+}
+
 }  // namespace
 
 void ParameterServerConfig::describe(config::Schema<ParameterServerConfig>& s) {
@@ -56,6 +66,9 @@ void ParameterServerConfig::describe(config::Schema<ParameterServerConfig>& s) {
           "its own steps with what has come by then (asynchronous)")
       .choices({{"synchronous", ServerUpdates::synchronous},
                 {"asynchronous", ServerUpdates::asynchronous}});
+  s.field("sparse_embeddings", &ParameterServerConfig::sparse_embeddings,
+          "gradients of embeddings that are only looked up travel to their server as the rows that "
+          "were, not whole");
   s.field("numa_binding", &ParameterServerConfig::numa_binding,
           "cores that a rank is bound to; as for the trainer supervised")
       .choices(kNumaBindings)
@@ -83,6 +96,9 @@ void ParameterServerMixinBase::fill_plan(const ParameterServerConfig& config, Ru
   plan.held_parts = [config](ModelBase& model, int64_t rank, int64_t /*ranks*/) {
     return held_parts(model, rank, config.servers);
   };
+  if (config.sparse_embeddings) {
+    plan.check_model = [](ModelBase& model, int64_t /*ranks*/) { check_tables(model); };
+  }
   plan.checks.emplace_back(
       [config](const RunPlan& /*whole*/, const Ranks& ranks) { check_ranks(config, ranks); });
 }
@@ -91,12 +107,15 @@ void ParameterServerMixinBase::set_up(TrainerBase& trainer) {
   const Ranks& ranks = trainer.ranks();
   if (ranks.is_single_rank()) return;
   compare_ranks(trainer);
+  // LoRA may have frozen what the config's model trains.
+  if (config_.sparse_embeddings) check_tables(trainer.model());
   ranks.set_activity("starting the parameter servers");
   trainer.initialize_model();
   engine_ = std::make_shared<ParameterServer>(
       trainer.model().module(), ranks,
       ParameterServerOptions{.servers = config_.servers,
-                             .synchronous = config_.updates == ServerUpdates::synchronous});
+                             .synchronous = config_.updates == ServerUpdates::synchronous,
+                             .sparse_embeddings = config_.sparse_embeddings});
   trainer.wrap(trainer.task_model().wrapped_by(engine_));
 }
 

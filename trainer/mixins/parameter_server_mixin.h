@@ -25,6 +25,7 @@ enum class ServerUpdates { synchronous, asynchronous };
 struct ParameterServerConfig {
   int64_t servers = 1;
   ServerUpdates updates = ServerUpdates::synchronous;
+  bool sparse_embeddings = false;
   NumaBinding numa_binding = NumaBinding::automatic;
   std::chrono::milliseconds join_timeout = std::chrono::minutes(5);
   std::chrono::milliseconds timeout = std::chrono::minutes(10);

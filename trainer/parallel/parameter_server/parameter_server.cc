@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include "trainer/parallel/fsdp/after_backward.h"
 #include "trainer/parallel/parameter_server/await_ranks.h"
 #include "trainer/parallel/parameter_server/served_parameters.h"
+#include "trainer/parallel/parameter_server/sparse_tables.h"
 #include "trainer/rpc/agent.h"
 #include "trainer/tensors/tensors.h"
 
@@ -60,6 +62,7 @@ struct ParameterServer::Impl : std::enable_shared_from_this<ParameterServer::Imp
   ParameterServerOptions options;
   std::vector<Served> parameters;
   std::vector<at::Tensor> buffers;
+  std::vector<std::string> sparse;           ///< The embeddings whose gradients travel as rows.
   std::unique_ptr<ServedParameters> served;  ///< On a server.
   std::unique_ptr<rpc::Agent> agent;         // Last: its threads use the others.
   int64_t version = 0;
@@ -218,6 +221,11 @@ ParameterServer::ParameterServer(torch::nn::Module& module, const Ranks& ranks,
                                  .none = tensors::empty({0}, tensor.options())});
   }
   impl_->buffers = detached_buffers(module);
+  if (options.sparse_embeddings) {
+    const std::vector<NamedTable> tables = parameter_server::sparse_tables(module);
+    for (const NamedTable& table : tables) impl_->sparse.push_back(table.name);
+    parameter_server::make_gradients_sparse(tables, impl_);
+  }
   rpc::AgentOptions agent{.name = worker_name(ranks.rank(), options.servers)};
   if (ranks.rank() < options.servers) {
     impl_->served = std::make_unique<ServedParameters>(
@@ -311,9 +319,14 @@ GradientNorm ParameterServer::measure_gradients(
 }
 
 std::vector<std::string> ParameterServer::description() const {
-  return {fmt::format("parameter servers: {} of {} ranks, {} updates", impl_->options.servers,
-                      impl_->ranks.world_size(),
-                      impl_->options.synchronous ? "synchronous" : "asynchronous")};
+  std::vector<std::string> lines = {
+      fmt::format("parameter servers: {} of {} ranks, {} updates", impl_->options.servers,
+                  impl_->ranks.world_size(),
+                  impl_->options.synchronous ? "synchronous" : "asynchronous")};
+  if (!impl_->sparse.empty()) {
+    lines.push_back(fmt::format("sparse gradients: {}", fmt::join(impl_->sparse, ", ")));
+  }
+  return lines;
 }
 
 void ParameterServer::summon_full_params(const std::function<void()>& look) {

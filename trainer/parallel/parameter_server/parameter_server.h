@@ -24,6 +24,8 @@ struct ParameterServerOptions {
   /// has come by then, and ranks train with the newest values that they get. Passes without
   /// gradients, `use` and `summon_full_params` have the same values on all ranks either way.
   bool synchronous = true;
+  /// Gradients of embeddings that are only looked up travel as the rows that were (sparse_tables.h).
+  bool sparse_embeddings = false;
 };
 
 namespace parameter_server {
@@ -41,7 +43,8 @@ std::vector<int64_t> deal(const std::vector<NamedParameter>& parameters, int64_t
 class ParameterServer final : public ParallelEngine {
  public:
   /// Every rank calls it. Rank 0's parameters and buffers go to all ranks first. Throws
-  /// std::invalid_argument for a number of servers that the ranks do not have.
+  /// std::invalid_argument for a number of servers that the ranks do not have, and where gradients
+  /// of embeddings shall be sparse and the model has none that can.
   ParameterServer(torch::nn::Module& module, const Ranks& ranks,
                   const ParameterServerOptions& options);
   ~ParameterServer() override;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/layers/embedding.h"
 #include "tests/trainer/parallel/in_ranks.h"
 #include "trainer/api/clip.h"
 #include "trainer/api/parameters.h"
@@ -256,6 +257,68 @@ TEST(ParameterServer, BringsBuffersOfRank0ToAll) {
     engine.summon_full_params(
         [&] { require(net.passes.item<double>() == 3 * kMicroBatches, "rank 0's count"); });
     engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+/// Looks rows up, and may multiply by the table, too.
+struct Lookups : torch::nn::Module {
+  explicit Lookups(TableUse use)
+      : table(register_module("table", Embedding(6, 3, /*initial_std=*/1.0, use))) {
+    const at::NoGradGuard no_grad;
+    table->weight.copy_(Net::values(6, 3, 0.3));
+  }
+
+  at::Tensor loss(int64_t number) {
+    const at::Tensor ids = at::arange(number, number + 4).remainder(3);  // A row comes twice.
+    return table->forward(ids).square().sum();
+  }
+
+  Embedding table;
+};
+
+TEST(ParameterServer, BringsTheRowsAloneOfASparseGradient) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    const int64_t rank = world.ranks().rank();
+    Lookups net(TableUse::rows);
+    ParameterServer engine(net, world.ranks(), {.sparse_embeddings = true});
+    require(engine.description().back() == "sparse gradients: table", engine.description().back());
+    int64_t sparse = 0;
+    const auto hook = net.table->weight.register_hook(
+        [&](const at::Tensor& gradient) { sparse += gradient.is_sparse() ? 1 : 0; });
+    for (int64_t i = 0; i < kMicroBatches; ++i) {
+      engine
+          .run_tensors([&] { return std::vector<at::Tensor>{net.loss(10 * rank + i)}; },
+                       /*synchronize=*/i + 1 == kMicroBatches)[0]
+          .backward();
+    }
+    net.table->weight.remove_hook(hook);
+    require(sparse == kMicroBatches, "the gradients of passes are sparse");
+    if (world.ranks().is_first()) {
+      Lookups alone(TableUse::rows);
+      for (const int64_t of_rank : {0, 10}) {
+        for (int64_t i = 0; i < kMicroBatches; ++i) (alone.loss(of_rank + i) / 2).backward();
+      }
+      const at::Tensor mean = net.table->weight.grad();
+      require(!mean.is_sparse(), "an optimizer gets it dense");
+      require(mean.allclose(alone.table->weight.grad(), 1e-6, 1e-7), "the mean of both ranks");
+    }
+    engine.close();
+  });
+  EXPECT_EQ(outcome.message, "");
+}
+
+TEST(ParameterServer, RefusesSparseGradientsOfATableThatIsUsedWhole) {
+  const auto outcome = in_ranks(2, [](World& world) {
+    Lookups net(TableUse::whole);
+    try {
+      const ParameterServer engine(net, world.ranks(), {.sparse_embeddings = true});
+    } catch (const std::invalid_argument& error) {
+      require(std::string(error.what()).starts_with("the model has no trained embedding"),
+              error.what());
+      return;
+    }
+    throw std::runtime_error("it was not refused");
   });
   EXPECT_EQ(outcome.message, "");
 }
