@@ -19,6 +19,8 @@
 #include "trainer/loop/trainer_base.h"
 #include "trainer/mixins/checkpoint_config.h"
 #include "trainer/mixins/validation_mixin.h"
+#include "trainer/plan/run_plan.h"
+#include "trainer/registry/trainers.h"
 
 namespace phalanx {
 namespace {
@@ -34,13 +36,14 @@ std::optional<int64_t> integer_at(const config::Node& tree, const char* path) {
   return node == nullptr ? std::nullopt : config::parse_integer(node->text).value;
 }
 
-// Among how many ranks so many share the samples: all ranks of a pipeline have the same ones, and
-// the last ones may serve the others.
-int64_t shares_of(const TrainerBase& trainer, int64_t ranks) {
-  const int64_t dealt = trainer.data_ranks().world_size();
-  if (dealt < trainer.ranks().world_size()) return 1;
-  const int64_t idle = dealt - trainer.shares();
-  return ranks > idle ? ranks - idle : ranks;
+// Among how many of so many ranks the composition of this run deals samples.
+int64_t shares_of(const config::Node& resolved, int64_t ranks) {
+  const config::Node* name = resolved.find("name");
+  const TrainerRegistry& trainers = TrainerRegistry::instance();
+  if (name == nullptr || !trainers.table().contains(name->text)) return ranks;  // a program's own
+  RunPlan plan;
+  trainers.at(name->text).fill_plan(resolved, plan);
+  return plan.data_ranks(ranks);
 }
 
 // How many of all samples a validation takes.
@@ -144,8 +147,9 @@ std::vector<std::string> other_validations(const TrainerBase& trainer, const Man
   std::vector<std::string> lines;
   for (const Measured& measured : measured_data(trainer, manifest)) {
     const int64_t all = measured.data->samples_per_epoch();
-    const int64_t then = taken(all, integer_at(earlier, "validation.max_batches"),
-                               *earlier_batch_size, shares_of(trainer, manifest.world_size));
+    const int64_t then =
+        taken(all, integer_at(earlier, "validation.max_batches"), *earlier_batch_size,
+              shares_of(trainer.resolved_config(), manifest.world_size));
     const int64_t now = taken(all, max_batches, batch_size, trainer.shares());
     if (then == now) continue;
     lines.push_back(fmt::format(
