@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's side of benchmarks/rpc: the same calls and training by torch.distributed.rpc."""
 
+import argparse
 import json
 import os
-import sys
 import time
 
 import torch
@@ -114,15 +114,26 @@ def measure(calls, steps):
     print(json.dumps({"rates": rates, "losses": losses}))
 
 
-def run(rank, port, calls, steps):
+def run(rank, arguments):
     torch.set_num_threads(1)
-    options = rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://127.0.0.1:{port}")
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://127.0.0.1:{arguments.port}",
+                                              _transports=arguments.transports, _channels=arguments.channels)
     rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2, rpc_backend_options=options)
     if rank == 0:
-        measure(calls, steps)
+        measure(arguments.calls, arguments.steps)
     rpc.shutdown()
 
 
-if __name__ == "__main__":
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("calls", type=int)
+    parser.add_argument("steps", type=int)
+    for what in ("transports", "channels"):
+        parser.add_argument(f"--{what}", type=lambda names: names.split(","), help="TensorPipe's; none: all that there are")
     os.environ.setdefault("TP_SOCKET_IFNAME", "lo")
-    mp.spawn(run, tuple(map(int, sys.argv[1:4])), nprocs=2)
+    mp.spawn(run, (parser.parse_args(),), nprocs=2)
+
+
+if __name__ == "__main__":
+    main()

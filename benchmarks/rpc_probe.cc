@@ -22,6 +22,7 @@
 
 #include "trainer/api/optimizer.h"
 #include "trainer/launch/spawn.h"
+#include "trainer/memory/memory.h"
 #include "trainer/parallel/init_from_env.h"
 #include "trainer/rpc/agent.h"
 #include "trainer/rpc/distributed_context.h"
@@ -192,6 +193,7 @@ void measure(const rpc::Agent& agent, int64_t calls, int64_t steps) {
 
 void run(const Environment& environment, int64_t calls, int64_t steps) {
   at::set_num_threads(1);
+  use_caching_allocator();  // as a rank of the trainer does
   World world = init_from_env(environment);
   Server server;
   rpc::Agent agent(world.ranks(), {.functions = server.functions()});
