@@ -10,16 +10,25 @@ import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
-from torch.nn.functional import linear, mse_loss
+from torch.nn.functional import embedding, linear, mse_loss
 
 WIDTH, ROWS, RATE = 512, 32, 0.01
 SMALL_ELEMENTS, MIDDLE_ELEMENTS, LARGE_ELEMENTS = 8, 1 << 18, 16 << 20  # to 1 MiB and 64 MiB
 UNDER_WAY = 16  # asynchronous calls at a time
 LARGE_SHARE = 20  # of the calls go with 1 MiB, and of these with 64 MiB
+LAYERS, LAYER_WIDTH, MICRO_BATCHES = 8, 256, 8  # of both stages
+WORDS, WORD_WIDTH, WORDS_OF_SAMPLE = 10000, 64, 8  # of the table that is looked up
+TABLE_RATE = 20.0  # of its rows, and of what lies above them: their gradients are small
+
+
+def first_values(number, rows, width):
+    return torch.arange(rows * width, dtype=torch.float32).mul(0.1).add(number).sin().mul(0.02).view(rows, width)
+
 
 # The server's.
 weight = torch.zeros(WIDTH, WIDTH, requires_grad=True)
 optimizer = torch.optim.SGD([weight], lr=RATE)
+last_layers, words = [], []  # where they are trained
 
 
 def same(values):
@@ -53,10 +62,54 @@ def pull():
     return weight.detach()
 
 
+def apply(layers, hidden):
+    for layer_weight in layers:
+        hidden = hidden + linear(hidden, layer_weight).tanh()
+    return hidden
+
+
+def stage(numbers):
+    return [first_values(number, LAYER_WIDTH, LAYER_WIDTH).requires_grad_() for number in numbers]
+
+
+def make_last_stage():
+    last_layers[:] = stage(range(LAYERS // 2, LAYERS))
+
+
+def loss_of_last_stage(number, hidden):
+    return mse_loss(apply(last_layers, hidden), places(number, LAYER_WIDTH).cos())
+
+
+def make_table():
+    words[:] = [first_values(1, WORDS, WORD_WIDTH).mul(10).requires_grad_()]
+
+
+def look_up(numbers):
+    return embedding(numbers, words[0])
+
+
+def descend(context, parameters, rate):
+    for parameter, gradient in dist_autograd.get_gradients(context).items():
+        if any(parameter is each for each in parameters):
+            parameter.detach().add_(gradient, alpha=-rate)
+
+
+def descend_last_stage(context):
+    descend(context, last_layers, RATE)
+
+
+def descend_table(context):
+    descend(context, words, TABLE_RATE)
+
+
 # The trainer's.
+def places(number, width):
+    return torch.arange(ROWS * width, dtype=torch.float32).mul(0.01).add(number).view(ROWS, width)
+
+
 def batch_of(number):
-    places = torch.arange(ROWS * WIDTH, dtype=torch.float32).mul(0.01).add(number)
-    return places.sin().view(ROWS, WIDTH), places.cos().view(ROWS, WIDTH)
+    at = places(number, WIDTH)
+    return at.sin(), at.cos()
 
 
 def train_through_calls(number):
@@ -75,6 +128,45 @@ def train_by_pulls(number):
     loss.backward()
     rpc.rpc_sync("worker1", push, (own.grad,))
     return loss.item()
+
+
+def by_stages():
+    """As in PyTorch's tutorial of pipelines over RPC: micro-batches go on without waiting, then back all at once."""
+    rpc.rpc_sync("worker1", make_last_stage)
+    layers = stage(range(LAYERS // 2))
+
+    def train(number):
+        with dist_autograd.context() as context:
+            losses = []
+            for i in range(number * MICRO_BATCHES, (number + 1) * MICRO_BATCHES):
+                hidden = apply(layers, places(i, LAYER_WIDTH).sin())
+                losses.append(rpc.rpc_async("worker1", loss_of_last_stage, (i, hidden)))
+            loss = sum(each / MICRO_BATCHES for each in torch.futures.wait_all(losses))
+            dist_autograd.backward(context, [loss])
+            elsewhere = rpc.rpc_async("worker1", descend_last_stage, (context,))
+            descend(context, layers, RATE)
+            elsewhere.wait()
+        return loss.item()
+
+    return train
+
+
+def with_remote_table():
+    rpc.rpc_sync("worker1", make_table)
+    own = first_values(0, WORD_WIDTH, WORD_WIDTH).mul(10).requires_grad_()
+
+    def train(number):
+        ids = torch.arange(ROWS * WORDS_OF_SAMPLE).mul(7).add(13 * number).remainder(WORDS).view(ROWS, WORDS_OF_SAMPLE)
+        with dist_autograd.context() as context:
+            rows = rpc.rpc_sync("worker1", look_up, (ids,)).mean(1)
+            loss = mse_loss(linear(rows, own), places(number, WORD_WIDTH).cos())
+            dist_autograd.backward(context, [loss])
+            elsewhere = rpc.rpc_async("worker1", descend_table, (context,))
+            descend(context, [own], TABLE_RATE)
+            elsewhere.wait()
+        return loss.item()
+
+    return train
 
 
 def rate_of(count, action):
@@ -111,6 +203,8 @@ def measure(calls, steps):
     losses = {}
     for name, way in (("step", train_through_calls), ("pull_and_push", train_by_pulls)):
         rates[name], losses[name] = train(way)
+    for name, way in (("stages", by_stages), ("remote_table", with_remote_table)):
+        rates[name], losses[name] = rate_of(steps, way())
     print(json.dumps({"rates": rates, "losses": losses}))
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phalanx's side of benchmarks/rpc: calls between two processes, and steps of a parameter server.
+// Phalanx's side of benchmarks/rpc: calls between two processes, and steps of training by them.
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -10,16 +10,18 @@
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "benchmarks/rate.h"
+#include "benchmarks/rpc_engines.h"
 #include "trainer/api/optimizer.h"
 #include "trainer/launch/spawn.h"
 #include "trainer/memory/memory.h"
@@ -74,16 +76,6 @@ struct Batch {
 
 at::Tensor loss_of(const at::Tensor& output, const Batch& batch) {
   return at::mse_loss(output, batch.target);
-}
-
-/// How many of an action there were in a second, after a tenth of them that does not count.
-double rate_of(int64_t count, const std::function<void(int64_t number)>& action) {
-  const int64_t before = count / 10 + 1;
-  for (int64_t i = 0; i < before; ++i) action(i);
-  const auto begin = std::chrono::steady_clock::now();
-  for (int64_t i = 0; i < count; ++i) action(before + i);
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-  return static_cast<double>(count) / time.count();
 }
 
 /// What worker1 keeps and serves.
@@ -156,7 +148,18 @@ class Trainer {
   rpc::DistributedOptimizer optimizer_{agent_, {"worker1"}, "step"};
 };
 
-void measure(const rpc::Agent& agent, int64_t calls, int64_t steps) {
+/// By name, as the page's rows are called.
+struct Results {
+  std::map<std::string, double> rates;
+  std::map<std::string, double> losses;
+
+  void add(const std::string& way, const Trained& trained) {
+    rates[way] = trained.rate;
+    losses[way] = trained.loss;
+  }
+};
+
+void measure(const rpc::Agent& agent, int64_t calls, int64_t steps, Results& results) {
   const auto exchange = [&](const char* function, int64_t elements, int64_t count) {
     const at::Tensor tensor = at::full({elements}, 1.0F);
     return rate_of(count, [&](int64_t) { agent.call("worker1", function, {.tensors = {tensor}}); });
@@ -170,25 +173,27 @@ void measure(const rpc::Agent& agent, int64_t calls, int64_t steps) {
     for (const rpc::Future& each : pending) each.wait();
   };
   Trainer trainer(agent);
-  double loss = 0;
   const auto train = [&](double (Trainer::*way)(int64_t)) {
     agent.call("worker1", "reset");
-    const double rate = rate_of(steps, [&](int64_t step) { loss = (trainer.*way)(step); });
-    return std::pair(rate, loss);
+    Trained trained;
+    trained.rate = rate_of(steps, [&](int64_t step) { trained.loss = (trainer.*way)(step); });
+    return trained;
   };
   const int64_t middle = calls / kLargeShare + 1;
-  const double call = exchange("same", kSmallElements, calls);
-  const double async = kUnderWay * rate_of(calls / kUnderWay + 1, [&](int64_t) { several(); });
-  const double ping_pong = exchange("same", kMiddleElements, middle);
-  const double send = exchange("take", kLargeElements, middle / kLargeShare + 1);
-  const auto [through_calls, loss_of_calls] = train(&Trainer::train_through_calls);
-  const auto [by_pulls, loss_of_pulls] = train(&Trainer::train_by_pulls);
-  fmt::print(
-      "{{\"rates\": {{\"call\": {}, \"async_call\": {}, \"ping_pong_1_mib\": {}, \"send_64_mib\": "
-      "{}, "
-      "\"step\": {}, \"pull_and_push\": {}}}, \"losses\": {{\"step\": {}, \"pull_and_push\": "
-      "{}}}}}\n",
-      call, async, ping_pong, send, through_calls, by_pulls, loss_of_calls, loss_of_pulls);
+  results.rates["call"] = exchange("same", kSmallElements, calls);
+  results.rates["async_call"] =
+      kUnderWay * rate_of(calls / kUnderWay + 1, [&](int64_t) { several(); });
+  results.rates["ping_pong_1_mib"] = exchange("same", kMiddleElements, middle);
+  results.rates["send_64_mib"] = exchange("take", kLargeElements, middle / kLargeShare + 1);
+  results.add("step", train(&Trainer::train_through_calls));
+  results.add("pull_and_push", train(&Trainer::train_by_pulls));
+}
+
+std::string json(const std::map<std::string, double>& values) {
+  std::vector<std::string> members;
+  for (const auto& [name, value] : values)
+    members.push_back(fmt::format("\"{}\": {}", name, value));
+  return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
 void run(const Environment& environment, int64_t calls, int64_t steps) {
@@ -197,8 +202,14 @@ void run(const Environment& environment, int64_t calls, int64_t steps) {
   World world = init_from_env(environment);
   Server server;
   rpc::Agent agent(world.ranks(), {.functions = server.functions()});
-  if (world.ranks().is_first()) measure(agent, calls, steps);
+  Results results;
+  if (world.ranks().is_first()) measure(agent, calls, steps, results);
   agent.shutdown();
+  results.add("stages", train_by_stages(world.ranks(), steps));
+  results.add("remote_table", train_with_remote_table(world.ranks(), steps));
+  if (world.ranks().is_first()) {
+    fmt::print("{{\"rates\": {}, \"losses\": {}}}\n", json(results.rates), json(results.losses));
+  }
   world.close();
 }
 

@@ -10,7 +10,7 @@ import unittest
 
 BENCHMARK, PROBE = (pathlib.Path(argument).absolute() for argument in sys.argv[1:3])
 del sys.argv[1:3]
-ROWS = 6
+ROWS = 8
 
 
 class RpcTest(unittest.TestCase):
