@@ -319,10 +319,9 @@ GradientNorm ParameterServer::measure_gradients(
 }
 
 std::vector<std::string> ParameterServer::description() const {
-  std::vector<std::string> lines = {
-      fmt::format("parameter servers: {} of {} ranks, {} updates", impl_->options.servers,
-                  impl_->ranks.world_size(),
-                  impl_->options.synchronous ? "synchronous" : "asynchronous")};
+  std::vector<std::string> lines = {fmt::format(
+      "parameter servers: {} of {} ranks, {} updates", impl_->options.servers,
+      impl_->ranks.world_size(), impl_->options.synchronous ? "synchronous" : "asynchronous")};
   if (!impl_->sparse.empty()) {
     lines.push_back(fmt::format("sparse gradients: {}", fmt::join(impl_->sparse, ", ")));
   }

@@ -24,7 +24,8 @@ struct ParameterServerOptions {
   /// has come by then, and ranks train with the newest values that they get. Passes without
   /// gradients, `use` and `summon_full_params` have the same values on all ranks either way.
   bool synchronous = true;
-  /// Gradients of embeddings that are only looked up travel as the rows that were (sparse_tables.h).
+  /// Gradients of embeddings that are only looked up travel as the rows that were
+  /// (sparse_tables.h).
   bool sparse_embeddings = false;
 };
 
