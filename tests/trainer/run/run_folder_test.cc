@@ -117,7 +117,7 @@ TEST_F(RunFolder, OneWithOtherThingsInItIsRefused) {
   // Anybody's: training there would write over it.
   write("project/config.yaml", kConfig);
   expect_refused("project", HasSubstr("(config.yaml)"));
-  expect_refused(".", HasSubstr("tiny.yaml"));
+  expect_refused(".", HasSubstr("(data, project, runs, ...)"));
 }
 
 TEST_F(RunFolder, OneWithinAnotherRunIsRefused) {
