@@ -46,7 +46,7 @@ class ExplainTest(runs.RunTest):
 
     def test_of_a_runs_folder(self):
         self.trainer("tiny.yaml", "exp_dir=run", "training.max_steps=2", "optimizer.lr=0.25")
-        self.assertIn("here 0.25  # ", self.explained("optimizer.lr", "run")[0])
+        self.assertRegex(self.explained("optimizer.lr", "run")[0], r"here 0\.25  #\s")
 
     def test_what_is_no_path_is_answered_with_what_may_be_meant(self):
         for arguments, told in (
