@@ -72,9 +72,10 @@ struct Layers : torch::nn::Module {
 
   at::Tensor loss(int64_t micro_batch) {
     const at::Tensor at_places = places(micro_batch, kLayerWidth);
-    at::Tensor hidden = at_places.sin();
+    // A unit's input is [batch, place, width]: one place.
+    at::Tensor hidden = at_places.sin().unsqueeze(1);
     for (Layer& layer : layers) hidden = layer(hidden);
-    return at::mse_loss(hidden, at_places.cos());
+    return at::mse_loss(hidden, at_places.cos().unsqueeze(1));
   }
 
   std::vector<Layer> layers;

@@ -198,9 +198,11 @@ class NeverActing {
       return config::parse_integer(item.text).value.value_or(0) > last;
     });
     if (late == milestones->items.end()) return;
-    add({section + ".milestones"},
-        fmt::format("the run has {}, and ends before its milestone {}; lower it",
-                    counted(length, is_by_epochs ? "epoch" : "step"), late->text));
+    const std::string path = set_among(resolved_, {section + ".milestones"});
+    if (path.empty()) return;
+    lines_.push_back(fmt::format(
+        "the milestone {} of {}{} is never reached: the run has {}; lower it", late->text, path,
+        place_of(resolved_, {path}), counted(length, is_by_epochs ? "epoch" : "step")));
   }
 
   // The first value is the best so far; `patience` more may be no better.

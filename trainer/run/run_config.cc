@@ -275,7 +275,7 @@ std::vector<ChangeSinceStart> changes_since_last_start(
   return changes;
 }
 
-// Another trainer may lack sections of the run, or train in another way.
+// Another trainer may lack fields of the run, or train in another way.
 void require_same_trainer(const fs::path& exp_dir, const UserConfig& user,
                           const config::Node& earlier, const config::Node& resolved) {
   const config::Node* before = earlier.find("name");
@@ -289,11 +289,13 @@ void require_same_trainer(const fs::path& exp_dir, const UserConfig& user,
     ways += fmt::format("\nOr begin a new run of {} with its weights, in another exp_dir, with {}",
                         now.text, config::argument("checkpoint.load_from", exp_dir.string()));
   }
-  const bool has_all_sections = std::ranges::all_of(earlier.entries, [&](const auto& entry) {
-    return user.entry->declaration().find(entry.key) != nullptr;
+  // What it lacks could not be insisted on: no override makes a field absent.
+  const auto differences = config::differences(earlier, resolved);
+  const bool has_all_fields = std::ranges::all_of(differences, [&](const auto& difference) {
+    return value_at(resolved, difference.path).has_value();
   });
-  if (has_all_sections) {
-    ways += fmt::format("\nOr insist with ++name={}, which has all sections of {}", now.text,
+  if (has_all_fields) {
+    ways += fmt::format("\nOr insist with ++name={}, which has all fields of {}", now.text,
                         before->text);
   }
   throw UserError(

@@ -127,8 +127,8 @@ TEST(NeverActs, WhatWaitsForValidationsThatDoNotCome) {
 
 TEST(NeverActs, AMilestoneBehindTheEnd) {
   EXPECT_THAT(lines_of("lr_scheduler: {name: multi_step, milestones: [10, 21, 30]}"),
-              ElementsAre("lr_scheduler.milestones (my.yaml:1) never acts: the run has 20 steps, "
-                          "and ends before its milestone 21; lower it"));
+              ElementsAre("the milestone 21 of lr_scheduler.milestones (my.yaml:1) is never "
+                          "reached: the run has 20 steps; lower it"));
   EXPECT_THAT(lines_of("lr_scheduler: {name: multi_step, milestones: [10, 20]}"), IsEmpty());
   EXPECT_THAT(lines_of("lr_scheduler: {name: chain, milestones: [20]}"),
               ElementsAre(HasSubstr("milestone 20")));

@@ -256,12 +256,18 @@ TEST_F(RunConfig, ARunKeepsItsTrainerAndTheWaysOutAreTold) {
                             "a run keeps its trainer, so write name=other. Go on by its own "
                             "config: "),
                   HasSubstr("run/config.yaml exp_dir=run\n"),
-                  HasSubstr("\nOr insist with ++name=tiny, which has all sections of other"),
+                  HasSubstr("\nOr insist with ++name=tiny, which has all fields of other"),
                   Not(HasSubstr("load_from")))))
       << "there are no weights yet";
   keep_as_of_other_trainer(text, "watching: {every: 5}\n");
   EXPECT_THAT([] { changes(Started({"exp_name=tiny"})); },
               ThrowsMessage<UserError>(Not(HasSubstr("insist"))));
+  std::string with_field = text;
+  with_field.insert(with_field.find("\ntraining:\n") + 11, "  no_such_field: 5\n");
+  keep_as_of_other_trainer(with_field);
+  EXPECT_THAT([] { changes(Started({"exp_name=tiny"})); },
+              ThrowsMessage<UserError>(Not(HasSubstr("insist"))))
+      << "no override makes a field absent";
   keep_as_of_other_trainer(text);
   EXPECT_THAT(changes(Started({"++name=tiny", "exp_name=tiny"})),
               ElementsAre("name: was other, now tiny (command line)"));
