@@ -47,7 +47,8 @@ int dispatch(Arguments arguments) {
   }
   if (named.command->run != nullptr) return named.command->run(invocation);
   if (named.is_program()) return run_program(named, invocation);
-  throw UserError("an action is missing: " + named.usage());
+  throw UserError("an action is missing: " + named.usage() + "; `" + named.name +
+                  " --help` says what each does");
 }
 
 // Paths are relative to where the user stands, under `bazel run` too.

@@ -64,7 +64,13 @@ constexpr std::array kKeys{
         {kByReplicas, "", "has each update wait for the gradients of all ranks", kNoServers}},
     Key{"parallel.tables",
         "ddp_with_remote_embedding",
-        {kByReplicas, "deals all parameters to its servers, by size", "", kNoServers}}};
+        {kByReplicas, "deals all parameters to its servers, by size", "", kNoServers}},
+    Key{"parallel.sparse_embeddings",
+        "parameter_server",
+        {kByReplicas, "", "brings and sends the rows of its embeddings alone", kNoServers}},
+    Key{"lora",
+        "supervised, parameter_server or pipeline",
+        {"", "", "trains all weights, without adapters", ""}}};
 
 /// The entry at a dotted path; nullptr: there is none.
 const config::Entry* entry_at(const config::Node& tree, std::string_view path) {

@@ -48,6 +48,14 @@ TEST(KeysOfTrainers, SayWhatTheTrainerDoesInsteadAndWhichOneHasTheKey) {
                         "choose name: parameter_server"));
 }
 
+TEST(KeysOfTrainers, NameTheTrainersThatHaveAdapters) {
+  EXPECT_THAT(told(Spreading::remote_embeddings, "lora: {r: 4}"),
+              HasSubstr("lora: the trainer mine trains all weights, without adapters; leave it out "
+                        "(on the command line: ~lora), or choose name: supervised, "
+                        "parameter_server or pipeline"));
+  EXPECT_EQ(told(Spreading::stages, "lora: {r: 4}"), "");
+}
+
 TEST(KeysOfTrainers, AreRefusedAllAtOnce) {
   const std::string all = told(Spreading::parameter_servers,
                                "parallel:\n  ddp: {static_graph: true}\n  sharding_strategy: "
@@ -69,6 +77,7 @@ TEST(KeysOfTrainers, AreRefusedInTheirShortFormsToo) {
 
 TEST(KeysOfTrainers, OfTheTrainerItselfPass) {
   EXPECT_EQ(told(Spreading::parameter_servers, "parallel: {servers: 2, updates: synchronous}"), "");
+  EXPECT_EQ(told(Spreading::parameter_servers, "parallel: {sparse_embeddings: true}"), "");
   EXPECT_EQ(told(Spreading::remote_embeddings, "parallel: {servers: 2, tables: [wte]}"), "");
   EXPECT_EQ(told(Spreading::stages, "parallel: {timeout: 5min, numa_binding: none}"), "");
   EXPECT_EQ(told(Spreading::stages, "parallel: null"), "");
